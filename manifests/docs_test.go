@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The chart has the values that the pages tell people to set.
 func TestThePagesSetWhatTheChartHas(t *testing.T) {
 	pages, err := filepath.Glob("../docs/operate/*.md")
 	if err != nil {
@@ -71,7 +70,6 @@ func has(values map[string]any, path string) bool {
 	return ok && has(below, rest)
 }
 
-// The pages' values, in blocks of YAML, render.
 func TestThePagesValuesRender(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/values.yaml")
 	if err != nil {

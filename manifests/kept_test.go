@@ -60,7 +60,6 @@ func lost(path string, want, has any) []string {
 	return out
 }
 
-// TestDefinitionsAreKept wants the API server to keep every field of the definitions.
 func TestDefinitionsAreKept(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

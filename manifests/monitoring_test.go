@@ -100,7 +100,6 @@ func (d definition) judge(t *testing.T, object *unstructured.Unstructured) []str
 	return wrong
 }
 
-// The Prometheus operator's own definitions accept the chart's objects.
 func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 	definitions := operatorDefinitions(t)
 	seen := map[string]int{}

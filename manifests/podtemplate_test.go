@@ -167,7 +167,6 @@ func TestPinnedSchedulersSelectNoNode(t *testing.T) {
 	}
 }
 
-// The schema knows the fields of Kubernetes, and no others.
 func TestSchemaKnowsKubernetesFields(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// Chart and doctor have the same oldest release.
 func TestChartIsForTheOldestRelease(t *testing.T) {
 	if got, want := loadChart(t).Metadata.KubeVersion, ">="+served.OldestRelease+".0-0"; got != want {
 		t.Errorf("the chart's kubeVersion is %q, want %q", got, want)

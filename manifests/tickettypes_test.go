@@ -100,7 +100,6 @@ func TestTicketsAreRenewedByRight(t *testing.T) {
 	}
 }
 
-// The two roles to bind have the types of the table.
 func TestTicketRolesHaveTheTypes(t *testing.T) {
 	var all rbacObjects
 	all.read(t, "rbac.yaml")

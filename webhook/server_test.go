@@ -156,7 +156,6 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// A review under way is still answered when the server is told to stop.
 func TestRequestsUnderWayEnd(t *testing.T) {
 	server := newServer(t)
 	address, stop := start(t, server)

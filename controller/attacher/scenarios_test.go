@@ -18,7 +18,6 @@ import (
 // Then read the difference.
 var rewrite = flag.Bool("rewrite", false, "write the transcripts in testdata, and the table in docs, anew")
 
-// TestScenarios plays every scenario of testdata and compares the transcript.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

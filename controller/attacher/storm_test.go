@@ -232,7 +232,6 @@ func TestSomeArePushedBack(t *testing.T) {
 	})
 }
 
-// A full node slows no other node down.
 func TestOneNodeIsFull(t *testing.T) {
 	const full, others, step = 30, 250, time.Second
 	s := newStorm(t, step, 1, func(node string) codes.Code {

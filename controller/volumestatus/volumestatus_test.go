@@ -233,7 +233,6 @@ func TestFinishedPod(t *testing.T) {
 	}
 }
 
-// A volume is never called safe to detach after the detach.
 func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -322,7 +321,6 @@ func TestNothingToAttach(t *testing.T) {
 	}
 }
 
-// Pods that go, are gone, or have no node yet, are left alone.
 func TestPodsThatAreLeftAlone(t *testing.T) {
 	tests := map[string]func(*gate){
 		"being deleted":       func(g *gate) { g.object.DeletionTimestamp = &metav1.Time{Time: g.now} },
@@ -392,7 +390,6 @@ func TestBystandersAreToldNothing(t *testing.T) {
 	}
 }
 
-// The time of a condition is its last change.
 func TestConditionTime(t *testing.T) {
 	g := newGate(t, true)
 	failed := g.attachment("2", false)

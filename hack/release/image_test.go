@@ -65,7 +65,6 @@ func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// Check refuses foreign images.
 func TestCheckRefuses(t *testing.T) {
 	b := hello()
 	folder, index, digest := written(t, b)

@@ -259,7 +259,6 @@ func released(t *testing.T, r release, files string) {
 	}
 }
 
-// The same commit gives the same chart, as it gives the same images.
 func TestAReleaseIsTheSameTwice(t *testing.T) {
 	host := onThisMachine(t)
 	digests := map[string]string{}
@@ -275,7 +274,6 @@ func TestAReleaseIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// A release that could not end well does not begin.
 func TestNothingIsPushedOfARelease(t *testing.T) {
 	write := func(root, file, text string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {

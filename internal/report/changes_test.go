@@ -155,7 +155,6 @@ func TestClaimsAreTold(t *testing.T) {
 	none.Ready(pod, "n1", nil)
 }
 
-// docs/reasons.md names the codes that are told only when they last.
 func TestTransientCodesAreDocumented(t *testing.T) {
 	_, list, ok := strings.Cut(docs.Reasons, "What usually passes by itself (")
 	list, _, ended := strings.Cut(list, ")")

@@ -78,7 +78,6 @@ func TestAKubeletMakesNoTimeSeries(t *testing.T) {
 	}
 }
 
-// A kubelet's CSINode makes a few time series.
 func TestACSINodeMakesFewTimeSeries(t *testing.T) {
 	series := func(drivers int) int {
 		l, d := ledger.New(), ledger.NodeDrivers{Node: "n1", Version: "1"}

@@ -173,7 +173,6 @@ func TestBindWithoutAnAnswerIsSettled(t *testing.T) {
 	r.wantWrites(createBind, createBind)
 }
 
-// A pod that merely changes meanwhile is bound all the same.
 func TestBindOfAPodThatChanges(t *testing.T) {
 	r, pod := withPod(t)
 	changed := false
@@ -294,7 +293,6 @@ func TestBindOutlivesItsClient(t *testing.T) {
 	}
 }
 
-// A client that waits for its turn, and goes away, gets nothing bound.
 func TestBindOfAClientThatHasGone(t *testing.T) {
 	r, pod := withPod(t)
 	r.seen(pod)

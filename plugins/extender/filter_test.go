@@ -86,7 +86,6 @@ func TestFilterOfPodsThatNoNodeWillDoFor(t *testing.T) {
 	}
 }
 
-// A filter without a later bind leaves nothing behind.
 func TestFilterReservesNothing(t *testing.T) {
 	pods := []*corev1.Pod{podWith("p1", "c1"), podWith("p2", "c2"), podWith("p3", "c3")}
 	r := newRig(t, func(r *rig) {
@@ -131,7 +130,6 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 	r.eventually("the pod to be forgotten", func() bool { return r.x.requeuer.Waiting() == 0 })
 }
 
-// A made-up pod is not remembered.
 func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
@@ -190,7 +188,6 @@ func TestPrioritizePrefersWhereTheVolumeIs(t *testing.T) {
 	}
 }
 
-// Preemption goes on only at nodes where it would help.
 func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
 	pod := podWith("db", "data")
 	victim, stays := boundTo(podWith("victim", "a-n1"), "n1"), boundTo(podWith("stays"), "n2")

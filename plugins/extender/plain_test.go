@@ -54,7 +54,6 @@ func TestPodsWithoutVolumesNeedNoLeader(t *testing.T) {
 	}
 }
 
-// The API server's answer to a bind reaches the scheduler.
 func TestBindWithoutALeaderFails(t *testing.T) {
 	web := podWith("web")
 	r := newIdleRig(t, func(r *rig) { r.Put("pods", web) })

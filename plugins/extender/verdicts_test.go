@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
-// The outcome of each verdict: the same rows run through the plugin.
 func TestVerdicts(t *testing.T) {
 	for _, row := range verdicts.Table() {
 		t.Run(row.Name, func(t *testing.T) {

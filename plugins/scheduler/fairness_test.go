@@ -63,7 +63,6 @@ func TestOneAttemptForOneSlot(t *testing.T) {
 	}
 }
 
-// The first pod can't use the slot, for another plugin's reason, and the slot goes to the next pod.
 func TestWhoCanNotUseASlotPassesItOn(t *testing.T) {
 	c := newCluster(t)
 	c.disks(3)

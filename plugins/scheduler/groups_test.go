@@ -59,7 +59,6 @@ func TestGroupsTakeTurns(t *testing.T) {
 	}
 }
 
-// A group that does not fit leaves its slots to others.
 func TestGroupThatDoesNotFitHoldsNothing(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"x", "y"} {

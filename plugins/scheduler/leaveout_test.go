@@ -93,7 +93,6 @@ func TestOmissions(t *testing.T) {
 	}
 }
 
-// The message names the resource and its place.
 func TestOmissionNamesWhatIsMissing(t *testing.T) {
 	list := omissions(ownGates(), everything("devicetaintrules"))
 	if len(list) != 1 || fmt.Sprint(list[0].missing) != "devicetaintrules of resource.k8s.io/v1" {

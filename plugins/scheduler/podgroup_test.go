@@ -76,7 +76,6 @@ func TestGangThatDoesNotFitHoldsNothing(t *testing.T) {
 	}
 }
 
-// A gang evicts only the pods with slots that it needs.
 func TestGangPreempts(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)

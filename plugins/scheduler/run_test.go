@@ -271,7 +271,6 @@ func TestStopSettlesThenHandsOver(t *testing.T) {
 	})
 }
 
-// The Lease is not handed over while a Binding may be under way: the next leader waits.
 func TestUnsettledKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -334,7 +333,6 @@ type deaf struct{ answering }
 
 func (deaf) Run(context.Context) error { return net.ErrClosed }
 
-// A process that has lost its lease ends with an error at once.
 func TestLostLeaseEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -352,7 +350,6 @@ func TestLostLeaseEndsAtOnce(t *testing.T) {
 	})
 }
 
-// Without an election the process waits for nothing.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fakes{bound: true, settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}

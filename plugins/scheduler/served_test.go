@@ -89,7 +89,6 @@ func inTable(resource schema.GroupVersionResource) bool {
 	})
 }
 
-// A scheduler without a feature does not wait for the feature's resource.
 func TestWhatIsLeftOutIsNotRead(t *testing.T) {
 	rules := schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "devicetaintrules"}
 	if !slices.Contains(reads(t), rules) {

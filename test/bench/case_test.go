@@ -32,7 +32,6 @@ func TestCasesAreValidAndDistinct(t *testing.T) {
 	}
 }
 
-// Spaced pods must not meet the same phase of the kubelets' ticks again and again.
 func TestSpacingMeetsEveryPhase(t *testing.T) {
 	for _, c := range Cases() {
 		if c.Every == 0 {

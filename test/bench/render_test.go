@@ -34,7 +34,6 @@ func TestRender(t *testing.T) {
 	golden(t, "testdata/render.golden", Render(sampleResult()))
 }
 
-// The document has the numbers of the committed results.
 func TestDocumentShowsTheCommittedResults(t *testing.T) {
 	if *rewrite {
 		if err := RenderDocument(document, "results"); err != nil {

@@ -71,7 +71,6 @@ func broken(t *testing.T) Config {
 	}
 }
 
-// A failed run is reported, and further runs go on.
 func TestFailedRunsAreInTheResult(t *testing.T) {
 	config := broken(t)
 	var stored []int

@@ -85,7 +85,6 @@ func TestTheWebhookIsAsked(t *testing.T) {
 	}
 }
 
-// A Lease of an earlier holder counts only once it is renewed.
 func TestALeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

@@ -139,7 +139,6 @@ func TestFinalizerTakenOffByHand(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The Secret is read before each call anew.
 func TestSecretIsReadForEachCall(t *testing.T) {
 	secret := func(a *decide.Attachment) { a.NeedsSecret = true }
 	d := newDesk(t)

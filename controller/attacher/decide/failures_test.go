@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// A success begins the backoff anew.
 func TestSuccessForgetsFailures(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))

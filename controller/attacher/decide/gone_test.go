@@ -32,7 +32,6 @@ func TestLostTwice(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An unpublish for a gone attachment waits after each failure.
 func TestGhostBacksOff(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -185,7 +184,6 @@ func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An outdated attachment hurries none.
 func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	d := newDesk(t)
@@ -281,7 +279,6 @@ func TestGhostOfASharedVolume(t *testing.T) {
 	d.wakes(2 * time.Minute)
 }
 
-// A forgotten volume waits for no attachment any more.
 func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "b")
 	unplaced := attached("b", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })

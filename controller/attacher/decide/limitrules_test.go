@@ -115,7 +115,6 @@ func TestLimitKnowsThatTheDriverKeptUp(t *testing.T) {
 	sizes(t, l, 25, "one success at the brink")
 }
 
-// As long as a call is under way, the quickest answer is remembered.
 func TestLimitRemembersTheQuickest(t *testing.T) {
 	l := newLimit(t, 40)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))

@@ -27,7 +27,6 @@ func TestDriverThatPublishesNothing(t *testing.T) {
 	}
 }
 
-// An attached attachment with an error in its status is marked attached again, which clears the error.
 func TestErrorIsCleared(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))

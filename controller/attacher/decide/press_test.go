@@ -82,7 +82,6 @@ func TestSuccessEndsAStreak(t *testing.T) {
 	}
 }
 
-// An attachment under deletion does not count.
 func TestDeletionLeavesAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(0, false, deleting))
@@ -261,7 +260,6 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A failure is news for its own volume only.
 func TestFailureTouchesItsVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", deleting))
@@ -313,7 +311,6 @@ func TestEasedOnTheOtherWay(t *testing.T) {
 	}
 }
 
-// An unpublish tells as much about the driver as a publish.
 func TestUnpublishesAreOfACrowd(t *testing.T) {
 	d := newDesk(t)
 	for i := range 4 {
@@ -403,7 +400,6 @@ func TestNotEasedBySuccess(t *testing.T) {
 	d.wakes(2 * time.Second)
 }
 
-// An attachment that is being deleted keeps its turn when it is seen again.
 func TestDeletedKeepsItsTurn(t *testing.T) {
 	d := newDesk(t)
 	for i := range 4 {

@@ -132,7 +132,6 @@ func TestWhenToLook(t *testing.T) {
 	}
 }
 
-// A look needs no Secret.
 func TestLookWithoutSecret(t *testing.T) {
 	secret := func(a *decide.Attachment) { a.NeedsSecret = true }
 	d := newDesk(t, looks)
@@ -282,7 +281,6 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// No attachment of a shared volume is outdated.
 func TestNoFenceOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared, func(a *decide.Attachment) { a.Transitions = 2 }))
@@ -423,7 +421,6 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 }
 
-// Steps for different attachments come in the order of their names.
 func TestStepsInOrder(t *testing.T) {
 	d := newDesk(t)
 	for _, name := range []string{"b", "d", "a", "c"} {

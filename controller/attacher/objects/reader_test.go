@@ -114,7 +114,6 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenObjects: any broken object gives a reason, not a panic.
 func TestBrokenObjects(t *testing.T) {
 	reader := objects.Reader{Driver: "disk.example.com"}
 	empty := &corev1.PersistentVolume{}

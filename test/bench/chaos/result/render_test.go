@@ -48,7 +48,6 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A mode's run replaces only that mode's last run.
 func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	var r Result
 	for i, mode := range []sandbox.Mode{sandbox.Upstream, sandbox.Standalone, sandbox.Upstream} {
@@ -112,7 +111,6 @@ func TestStepsAreTold(t *testing.T) {
 
 const top = "../../../../"
 
-// The documents show the committed results, and nothing else.
 func TestDocumentShowsTheResult(t *testing.T) {
 	for command, files := range map[string]struct{ results, document string }{
 		"bench-chaos":         {"chaos.json", "chaos.md"},

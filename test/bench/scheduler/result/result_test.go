@@ -84,7 +84,6 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// The page equals the rendered result files.
 func TestDocumentIsRendered(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
 	files, err := filepath.Glob(filepath.Join(root, "test", "bench", "results", "scheduler*.json"))
