@@ -132,7 +132,7 @@ func (m *Metrics) Forced(rule string) {
 	}
 }
 
-// TicketEnded counts the end of a ticket, except of a pod's.
+// TicketEnded counts an ended ticket; pods' tickets are left out.
 func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
 	if m != nil {
 		m.ended.WithLabelValues(string(kind), string(cause)).Inc()

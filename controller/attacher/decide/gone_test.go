@@ -241,8 +241,8 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// The remains of a gone attachment stay without a possible call, and while another attachment has
-// the volume at the same place.
+// The remains of a gone attachment stay if no call for them is possible, and while another
+// attachment has the volume at the same place.
 func TestGhostThatStays(t *testing.T) {
 	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	for name, play := range map[string]func(d *desk){

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// See takes in an attachment as the API has it, unless the state is older than the last. It returns
+// See takes in an attachment as the API has it. The caller holds back outdated states. It returns
 // the volumes that need new decisions.
 func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
@@ -152,8 +152,8 @@ func (b *Book) dropForgotten(r *record) {
 	}
 }
 
-// Sighted takes the driver's list in: whether it has an attachment's volume at the attachment's
-// node, as of a moment. It says nothing of an attachment with a later call.
+// Sighted takes in an entry of the driver's list: whether it has an attachment's volume at the
+// attachment's node, as of a moment. It says nothing of an attachment with a later call.
 func (b *Book) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {

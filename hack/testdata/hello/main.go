@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hello stands in for the programs of a release, which take long to build: it prints its
-// own name, its arguments and the linker's variables. It fails on request.
+// Command hello stands in for the programs of a release, whose builds take long: it prints its own
+// name, its arguments and the linker's variables. It fails on request.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 )
 
+// linked is set by the linker.
 var linked string
 
 func main() {

@@ -13,8 +13,8 @@ import (
 )
 
 // Node says why a node is refused, one message for each reason. kube-scheduler counts equal
-// messages over the nodes and writes "3 <message>": a message names the fault, and no node but
-// another. evictable says whether fewer pods on the node could lift every reason: only then is
+// messages over the nodes and writes "3 <message>": a message names the fault, and only another
+// node. evictable says whether fewer pods on the node could lift every reason: only then is
 // preemption worth a try. A verdict that allows has no messages.
 func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
 	if v.Allowed() {

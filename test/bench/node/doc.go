@@ -11,6 +11,6 @@
 // process' own: the machine has none of them, and none is left when the benchmark is killed. That
 // takes Linux, and root.
 //
-// At rest is a time in which no mount changes. Its timer lasts, by default, until the process has
-// once looked by itself.
+// At rest is a time in which no mount changes: by default five minutes, in which the process looks
+// once by itself.
 package node
