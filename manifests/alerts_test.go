@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
-// alertRule is an alert as Prometheus reads it.
 type alertRule struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -21,7 +20,6 @@ type alertRule struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// alerts returns what the chart tells Prometheus, by group.
 func alerts(t *testing.T, values string) map[string][]alertRule {
 	t.Helper()
 	var rules struct {
@@ -62,7 +60,7 @@ func sections(t *testing.T, page, level string) []string {
 	return out
 }
 
-// Whoever is woken by an alert finds what to do under its name, and in words.
+// Each alert has a section of its name with the remedy, in words.
 func TestEachAlertHasARunbook(t *testing.T) {
 	groups := alerts(t, strings.Replace(attachers, "{name: disk", "{name: other.example.com, namespace: x, serviceAccount: x, podLabels: {app: x}}\n    - {name: disk", 1))
 	var names []string
@@ -85,8 +83,8 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// Alerts and dashboard ask for what docs/metrics.md lists, which tests of the
-// components hold to what they measure.
+// Alerts and dashboard use the metrics in docs/metrics.md; tests of the components compare that
+// page with their metrics.
 func TestWhatIsAskedForIsMeasured(t *testing.T) {
 	measured := metricstest.Listed(t, "../docs/metrics.md", "")
 	found := map[string]bool{}

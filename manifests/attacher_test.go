@@ -22,8 +22,8 @@ attacher:
 metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}
 `
 
-// The rights that the chart gives are those that the sandbox's attacher has, by
-// which every scenario is run and no call is denied.
+// The chart gives the rights of the sandbox's attacher. Every scenario runs with these, and no call
+// is denied.
 func TestAttachersHaveTheRightsThatAreTried(t *testing.T) {
 	r := renderRelease(t, attachers)
 	var given, tried rbacv1.ClusterRole
@@ -43,8 +43,8 @@ func TestAttachersHaveTheRightsThatAreTried(t *testing.T) {
 	}
 }
 
-// Each driver's account is bound where it works, and may take its own Lease and
-// read its own Secrets, and no others'.
+// Each driver's account is bound where it works. It may take its own Lease and read its own
+// Secrets, and no others'.
 func TestAttachersAreBoundToTheirDrivers(t *testing.T) {
 	r := renderRelease(t, attachers)
 	for driver, want := range map[string]struct {

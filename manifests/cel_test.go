@@ -30,7 +30,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// request is one that the API server has to judge.
+// request is a request that the API server has to judge.
 type request struct {
 	user        string
 	groups      []string
@@ -53,7 +53,6 @@ func (r request) operation() admission.Operation {
 	return admission.Update
 }
 
-// attributes returns the request as admission sees it.
 func (r request) attributes() *admission.VersionedAttributes {
 	record := admission.NewAttributesRecord(r.now, r.before, r.kind, r.namespace, "", r.resource, r.subresource,
 		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user, Groups: r.groups, Extra: r.extra})
@@ -67,8 +66,8 @@ func (r request) attributes() *admission.VersionedAttributes {
 	return out
 }
 
-// The API server checks the types of a policy's expressions and writes what it finds
-// into its status, where doctor reads it: here for the kinds that Kubernetes has.
+// The API server checks the types of a policy's expressions and writes its findings into the
+// status, where doctor reads them. This test checks them for the kinds that Kubernetes has.
 func TestPoliciesAreWellTyped(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -91,7 +90,6 @@ func TestPoliciesAreWellTyped(t *testing.T) {
 	}
 }
 
-// conditions adapts match conditions to the compiler.
 func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAccessor {
 	out := make([]cel.ExpressionAccessor, len(in))
 	for i := range in {
@@ -100,7 +98,7 @@ func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAcc
 	return out
 }
 
-// compiler is the one that the API server of the oldest release has.
+// compiler is the compiler in the API server of the oldest release.
 func compiler(t *testing.T) *cel.CompositedCompiler {
 	t.Helper()
 	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1)))
@@ -110,7 +108,6 @@ func compiler(t *testing.T) *cel.CompositedCompiler {
 	return out
 }
 
-// policy is a ValidatingAdmissionPolicy that can judge.
 type policy struct {
 	object    admissionregistrationv1.ValidatingAdmissionPolicy
 	validator validating.Validator
@@ -157,8 +154,8 @@ func loadPolicyFrom(t *testing.T, file, name string) policy {
 	return out
 }
 
-// judge returns why the policy denies the request, or "" if it lets it pass. It
-// fails if the policy would not be asked, or can't be evaluated.
+// judge returns why the policy denies the request, or "" if it lets it pass. It fails if the policy
+// would not be asked, or can't be evaluated.
 func (p policy) judge(t *testing.T, r request) string {
 	t.Helper()
 	if !p.asked(r) {
@@ -176,10 +173,10 @@ func (p policy) judge(t *testing.T, r request) string {
 	return ""
 }
 
-// authorizerOf is RBAC with the roles of the manifests and these people: tess has
-// moorage-tickets and walt a Role of wildcards in the namespace shop, and so has
-// mallory, but of all there is, by a RoleBinding; ina has moorage-tickets-all
-// everywhere, fern may use the condition fenced.moorage.dev/ipmi, and root may do everything.
+// authorizerOf is RBAC with the roles of the manifests and these people: tess has moorage-tickets
+// and walt a Role of wildcards in the namespace shop; mallory has cluster-admin there, by a
+// RoleBinding; ina has moorage-tickets-all everywhere, fern may use the condition
+// fenced.moorage.dev/ipmi, and root may do everything.
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects
@@ -204,7 +201,6 @@ func authorizerOf(t *testing.T) authorizer.Authorizer {
 	return rbac.New(getter, getter, getter, getter)
 }
 
-// rbacObjects are the roles and bindings of some manifests.
 type rbacObjects struct {
 	roles               []*rbacv1.Role
 	roleBindings        []*rbacv1.RoleBinding

@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// registry is where images are unless a test says something else: the chart in the work
-// tree has no default for it.
+// registry is the images' registry unless a test gives another: the chart in the work tree has no
+// default for it.
 const registry = "registry.example.com"
 
 // pem has the form of a certificate, in YAML.
 const pem = `"-----BEGIN CERTIFICATE-----\nUEVN\n-----END CERTIFICATE-----"`
 
-// renderChart returns the chart's templates, rendered with values (YAML) over
-// the defaults, keyed by their path under templates/.
+// renderChart returns the chart's templates, rendered with values (YAML) over the defaults, by
+// their path under templates/.
 func renderChart(t *testing.T, values string) (map[string]string, error) {
 	t.Helper()
 	given := map[string]any{}
@@ -65,8 +65,7 @@ func render(chart *chart.Chart, given map[string]any) (map[string]string, error)
 	return out, nil
 }
 
-// A rollback over a change of mode takes neither the policy nor the rights away by which
-// Standalone mode goes on.
+// A rollback of a change of mode keeps the policy and the rights by which Standalone mode goes on.
 func TestEveryModeHasTheSameRights(t *testing.T) {
 	standalone, err := renderChart(t, "mode: Standalone")
 	if err != nil {

@@ -21,23 +21,21 @@ import (
 	podsecurity "k8s.io/pod-security-admission/policy"
 )
 
-// component is what a component of the chart must be.
+// component is the requirements on a component of the chart.
 type component struct {
 	replicas int32
-	// lease is the one by which one of several pods works; "" if all serve.
+	// lease is the Lease that lets a single pod of several work; "" if all serve.
 	lease string
-	// silent: it talks to nobody, has no token and no rights.
+	// silent: it is no client, has no token and no rights.
 	silent bool
-	// clustered: it has rights in the whole cluster; all have some in their
-	// namespace.
+	// clustered: it has rights in the whole cluster; all have some in their namespace.
 	clustered bool
-	// job: it ends by itself, so that there is nothing to probe, to keep from
-	// disruption or to ask.
+	// job: it ends by itself, and needs no probes, no disruption budget and no scrapes.
 	job bool
-	// perNode: there is one on each node, as root and with the kubelet's folder, which
-	// no level of pod security but privileged admits.
+	// perNode: there is one on each node, as root and with the kubelet's folder, which only the
+	// privileged level of pod security admits.
 	perNode bool
-	// open: no network policy is about it, since it serves nobody and runs on request.
+	// open: no network policy is about it, since it serves no clients and runs on request.
 	open bool
 	// monitored is the port that Prometheus asks.
 	monitored string
@@ -54,7 +52,7 @@ func components() map[string]component {
 	}
 }
 
-// everything is the chart with all that it can make.
+// everything is the chart with all its optional parts.
 const everything = `
 extender: {enabled: true, certificatesGiven: true}
 node: {enabled: true}
@@ -62,15 +60,14 @@ certManager: {enabled: false}
 metrics: {serviceMonitor: {enabled: true}}
 `
 
-// workload is a component's pods as the chart describes them.
 type workload struct {
 	name     string
 	replicas int32
 	template corev1.PodTemplateSpec
 }
 
-// TestEveryComponentIsOperable renders everything, and looks at each workload
-// in it: there is none without a row above, and no row without a workload.
+// TestEveryComponentIsOperable renders everything, and checks each workload: each has a row above,
+// and each row a workload.
 func TestEveryComponentIsOperable(t *testing.T) {
 	release := renderRelease(t, everything)
 	seen := map[string]bool{}
@@ -109,8 +106,8 @@ func TestEveryComponentIsOperable(t *testing.T) {
 	}
 }
 
-// checkPod wants the restricted pod security standard, as Kubernetes itself
-// reads it, a root file system that nobody writes, limits, probes and a rank.
+// checkPod wants the restricted pod security standard, by Kubernetes' own check, a read-only root
+// file system, limits, probes and a rank.
 func checkPod(t *testing.T, w workload, want component) {
 	t.Helper()
 	spec := w.template.Spec
@@ -170,8 +167,8 @@ func portOf(c corev1.Container, name string) int32 {
 	return 0
 }
 
-// checkReplicas wants several pods of a component that can have them, on
-// different nodes and in different zones where there are any.
+// checkReplicas wants several pods of a component that can have them, on different nodes and in
+// different zones where there are any.
 func checkReplicas(t *testing.T, w workload, want component) {
 	t.Helper()
 	if w.replicas != want.replicas {
@@ -187,8 +184,8 @@ func checkReplicas(t *testing.T, w workload, want component) {
 			t.Errorf("it is spread by %+v", c)
 		}
 		spread[c.TopologyKey] = c.WhenUnsatisfiable
-		// Nodes that none of its pods may run on don't count, nor pods of another
-		// version: else an upgrade would find no node.
+		// Nodes that none of its pods may run on don't count, nor pods of another version: else an
+		// upgrade would find no node.
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule && (c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy != corev1.NodeInclusionPolicyHonor ||
 			!slices.Equal(c.MatchLabelKeys, []string{appsv1.DefaultDeploymentUniqueLabelKey})) {
 			t.Errorf("an upgrade may find no node: %+v", c)
@@ -199,8 +196,8 @@ func checkReplicas(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkManners wants a pod that another scheduler places, also on control-plane
-// nodes, and that leaves a lost node soon.
+// checkManners wants a pod that another scheduler places, also on control-plane nodes, and that
+// leaves a lost node soon.
 func checkManners(t *testing.T, w workload) {
 	t.Helper()
 	spec := w.template.Spec
@@ -225,8 +222,8 @@ func checkManners(t *testing.T, w workload) {
 	}
 }
 
-// checkPerNode wants a pod that runs whatever its node is tainted with, and that reads
-// one folder of it, where mounts that come later are seen, and writes nothing.
+// checkPerNode wants a pod that runs on a node with any taints, reads one folder of it, sees later
+// mounts there, and writes nothing.
 func checkPerNode(t *testing.T, w workload) {
 	t.Helper()
 	spec := w.template.Spec
@@ -256,8 +253,8 @@ func selects(t *testing.T, selector *metav1.LabelSelector, own labels.Set) bool 
 	return s.Matches(own) && !s.Matches(labels.Set{"app.kubernetes.io/name": "moorage"})
 }
 
-// checkDisruption wants a budget for the workload's pods alone, which a pod that
-// is not ready does not use up.
+// checkDisruption wants a budget for the workload's pods alone, which an unready pod does not use
+// up.
 func (r release) checkDisruption(t *testing.T, w workload) {
 	t.Helper()
 	var budget policyv1.PodDisruptionBudget
@@ -273,10 +270,9 @@ func (r release) checkDisruption(t *testing.T, w workload) {
 	}
 }
 
-// checkNetwork wants one policy that opens the ports that the pod has, and no others but those
-// of components that share the policy.
-// One that asks the API server may ask anybody: no rule could be read as "not the
-// API server" by some network plugin. One that asks nobody may not.
+// checkNetwork wants one policy that opens the pod's ports, and no others but the ports of
+// components that share the policy. A client of the API server may call any address: some network
+// plugin could read an egress rule as "not the API server". A component that is no client may not.
 func (r release) checkNetwork(t *testing.T, w workload, want component) {
 	t.Helper()
 	var network networkingv1.NetworkPolicy
@@ -320,8 +316,8 @@ func (r release) checkNetwork(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkAccount wants an account of its own, with no more rights than it has a
-// use for: none for a component that asks nobody, its own Lease and no other.
+// checkAccount wants an account of its own, with only the rights that it uses: none for a component
+// that is no client, and its own Lease and no other.
 func (r release) checkAccount(t *testing.T, w workload, want component) {
 	t.Helper()
 	spec := w.template.Spec
@@ -362,8 +358,7 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkMonitor wants a Service with the port that Prometheus asks, and a
-// ServiceMonitor that selects that Service.
+// checkMonitor wants a Service with Prometheus' port, and a ServiceMonitor that selects it.
 func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	t.Helper()
 	var service corev1.Service
@@ -389,7 +384,6 @@ func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	}
 }
 
-// workloads are what runs in a release.
 func (r release) workloads(t *testing.T) []workload {
 	t.Helper()
 	var out []workload
@@ -429,7 +423,6 @@ func (r release) workloads(t *testing.T) []workload {
 	return out
 }
 
-// only decodes the object of a kind and name.
 func (r release) only(t *testing.T, kind, name string, into any) {
 	t.Helper()
 	object, ok := r[fmt.Sprintf("%s/storage/%s", kind, name)]
@@ -439,8 +432,7 @@ func (r release) only(t *testing.T, kind, name string, into any) {
 	decode(t, object, into)
 }
 
-// has says whether there is an object of a kind and name, in the release's
-// namespace or in none.
+// has says whether there is an object of a kind and name, in the release's namespace or in none.
 func (r release) has(kind, name string) bool {
 	return r[fmt.Sprintf("%s/storage/%s", kind, name)] != nil || r[fmt.Sprintf("%s//%s", kind, name)] != nil
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// few and many are how many entries a list has, or a map. Both are more than any bound of an
+// few and many are numbers of entries in a list, or a map. Both are more than any bound of an
 // expression.
 const few, many = 1100, 2200
 
-// The author of an object decides the length of its lists. CEL's evaluator records each step of
-// a loop, and searches the record at every step: a loop over 16,000 annotations takes seconds.
-// An expression must not loop over a list without a bound. It may compare two lists: each entry
-// then costs a tenth, and an entry of a loop costs 4 at least.
+// The author of an object decides the length of its lists. CEL's evaluator searches its record of
+// all steps at every step of a loop: a loop over 16,000 annotations takes seconds. An expression
+// must not loop over a list without a bound. It may compare two lists: each entry then costs a
+// tenth, and an entry of a loop costs 4 at least.
 func TestCostsDoNotGrowWithObjects(t *testing.T) {
 	for _, is := range everyPolicy(t) {
 		policy := loadPolicyFrom(t, is.file, is.name)
@@ -80,7 +80,8 @@ func everyPolicy(t *testing.T) []policyIn {
 	return all
 }
 
-// grows compares the costs of requests with few and with many entries, and returns how many it compared.
+// grows compares the costs of requests with few and with many entries, and returns how many it
+// compared.
 func grows(t *testing.T, cost func(*testing.T, request) int64, resource string, operation admissionregistrationv1.OperationType) int {
 	t.Helper()
 	kind, known := grown()[resource]
@@ -113,7 +114,7 @@ func grows(t *testing.T, cost func(*testing.T, request) int64, resource string, 
 	return count
 }
 
-// cost is what the API server counts for the evaluation of a policy.
+// cost is the API server's count for the evaluation of a policy.
 func (p policy) cost(t *testing.T, r request) int64 {
 	t.Helper()
 	return evaluationCost(t, p.conditions, r, p.rights) + evaluationCost(t, p.rules, r, p.rights)
@@ -146,7 +147,7 @@ func evaluationCost(t *testing.T, expressions cel.ConditionEvaluator, r request,
 	return celconfig.RuntimeCELCostBudget - left
 }
 
-// growing is an object of a kind with so many entries in each list that policies could look at.
+// growing is an object of a kind with so many entries in each list that policies could read.
 type growing struct {
 	request request
 	of      func(n int, prefix string) runtime.Object

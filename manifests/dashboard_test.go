@@ -27,8 +27,8 @@ type dashboardPanel struct {
 	} `json:"targets"`
 }
 
-// Who looks at the dashboard sees which figures are bad, and finds from there the node, the
-// alerts that fired and the pages that say what to do.
+// The dashboard shows which figures are bad, and leads to the node, the alerts that fired and the
+// pages with remedies.
 func TestDashboardLeadsOn(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
 	if err != nil {
@@ -77,8 +77,7 @@ func TestDashboardLeadsOn(t *testing.T) {
 	}
 }
 
-// Each panel says what it shows, has room of its own, and asks the data source
-// that is chosen.
+// Each panel has a title, room of its own, and the chosen data source.
 func TestDashboardIsWhole(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	checkcommand "github.com/moorage-dev/moorage/webhook/check"
 )
 
-// Every pod meets the restricted pod security standard, with a root file system
-// that nobody writes.
+// Every pod meets the restricted pod security standard, with a read-only root file system.
 func TestPodsAreRestricted(t *testing.T) {
 	seen := 0
 	for _, object := range slices.Concat(objects(t, "deploy.yaml"), objects(t, "extender.yaml")) {
@@ -58,8 +57,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// NodeVolumeLimits beside Moorage's own count would count a pod's own
-// attachment twice; without a Lease nobody stands behind the scheduler's tickets.
+// NodeVolumeLimits beside Moorage's own count would count a pod's own attachment twice. Without a
+// Lease no process stands behind the scheduler's tickets.
 func TestSchedulerConfiguration(t *testing.T) {
 	var config corev1.ConfigMap
 	find(t, "deploy.yaml", "ConfigMap", "moorage-scheduler", &config)
@@ -119,7 +118,7 @@ func TestExtenderKnowsItsFlags(t *testing.T) {
 	if err := command.ParseFlags(args[1:]); err != nil {
 		t.Error(err)
 	}
-	// Several can be ready, since the Service leads to the one that leads.
+	// Several can be ready, since the Service leads to the leader.
 	var service corev1.Service
 	find(t, "extender.yaml", "Service", "moorage-extender", &service)
 	if len(service.Spec.Selector) > 0 || !slices.Contains(args, "--extender-service="+service.Name) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "https" {

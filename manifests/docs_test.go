@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the pages tell people to set can be set.
 func TestThePagesSetWhatTheChartHas(t *testing.T) {
 	pages, err := filepath.Glob("../docs/operate/*.md")
 	if err != nil {
@@ -61,7 +60,6 @@ func TestThePagesSetWhatTheChartHas(t *testing.T) {
 	}
 }
 
-// has says whether a path leads to a value.
 func has(values map[string]any, path string) bool {
 	first, rest, more := strings.Cut(path, ".")
 	value, ok := values[first]
@@ -72,7 +70,6 @@ func has(values map[string]any, path string) bool {
 	return ok && has(below, rest)
 }
 
-// What the pages give as values, in blocks of YAML, renders.
 func TestThePagesValuesRender(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/values.yaml")
 	if err != nil {
@@ -116,8 +113,8 @@ func TestThePagesValuesRender(t *testing.T) {
 	}
 }
 
-// Each block of the page about providers and tools is what it is for: values render, by
-// themselves or as those tools give them, and the chart is named as it is.
+// Each block of the page about providers and tools works: values render, by themselves or in those
+// tools' form, and the chart has its right name.
 func TestInstallGuides(t *testing.T) {
 	page, err := os.ReadFile("../docs/operate/install.md")
 	if err != nil {

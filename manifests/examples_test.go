@@ -16,9 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// The values for a driver render, give the driver's account its rights in its
-// namespace, keep the webhook out of that namespace, and say which release they were
-// checked against.
+// A driver's values render, give its account rights in its namespace, keep the webhook out of that
+// namespace, and name the release of their check.
 func TestExamplesOfDrivers(t *testing.T) {
 	files, err := filepath.Glob("../charts/moorage/examples/*.yaml")
 	if err != nil {

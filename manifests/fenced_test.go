@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// nodeWith is a node whose kubelet says that it is as ready says, with these conditions.
+// nodeWith is a node with a kubelet's condition Ready and these conditions.
 func nodeWith(ready corev1.ConditionStatus, conditions ...corev1.NodeCondition) *corev1.Node {
 	out := node()
 	out.Status.Conditions = append([]corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready,
@@ -33,8 +33,8 @@ func cutOff(driver string, seconds int64) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(v1alpha1.NetworkFencePrefix + driver), Status: "True", LastTransitionTime: metav1.Unix(seconds, 0)}
 }
 
-// Who may write the status of a Node vouches for no machine, unless he has the right to use
-// the condition; what kubelets and others write of a Node that has one passes.
+// The right to write a Node's status is not enough to vouch for a machine: that takes the right to
+// use the condition. Writes of kubelets and others to a Node with such a condition pass.
 func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-fenced-conditions")
 	const denied = "may not set the condition fenced.moorage.dev/"
@@ -43,8 +43,8 @@ func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: "True"}
 	for name, test := range map[string]struct {
 		now, before *corev1.Node
-		want        string // for all but those with the right to every condition
-		ipmi        string // for who may use ipmi only
+		want        string // for all without the right to every condition
+		ipmi        string // for accounts that may use ipmi only
 	}{
 		"set":                      {nodeWith("Unknown", off), nodeWith("Unknown"), denied + "ipmi", ""},
 		"set to False":             {nodeWith("True", fencedSince("ipmi", "False", 7)), nodeWith("True"), denied, ""},
@@ -83,7 +83,7 @@ func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	}
 }
 
-// A kubelet's status is never refused for what Nodes have of conditions, be they many.
+// A kubelet's status is never refused for a Node's conditions, even for many.
 func TestFencedConditionsCostLittle(t *testing.T) {
 	policy := loadPolicy(t, "moorage-fenced-conditions")
 	conditions := []corev1.NodeCondition{fencedSince("ipmi", "True", 7)}
@@ -94,8 +94,8 @@ func TestFencedConditionsCostLittle(t *testing.T) {
 		now: nodeWith("True", conditions...), before: nodeWith("False", conditions...)}), "")
 }
 
-// The role that the page of dead nodes gives a script lets it do what the example does: kubectl
-// reads the status before it patches it.
+// The role for a script on the page of dead nodes suffices for its example: kubectl reads the
+// status before it patches it.
 func TestTheRoleOfAFencingScriptIsEnough(t *testing.T) {
 	page, err := os.ReadFile("../docs/operate/dead-nodes.md")
 	if err != nil {

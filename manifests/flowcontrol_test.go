@@ -29,8 +29,8 @@ attacher:
   drivers: [{name: disk.moorage.dev, namespace: disk-system, serviceAccount: csi-attacher}]
 `
 
-// TestOwnCallsAreRanked asks the API server's own dispatcher, with the
-// configuration that every cluster starts with, where it puts whose calls.
+// TestOwnCallsAreRanked asks the API server's own dispatcher, with every cluster's initial
+// configuration, for the place of each account's calls.
 func TestOwnCallsAreRanked(t *testing.T) {
 	on := dispatcher(t, renderRelease(t, withAttacher), "moorage")
 	off := dispatcher(t, renderRelease(t, "flowControl: {enabled: false}"), "service-accounts")
@@ -65,29 +65,28 @@ func TestOwnCallsAreRanked(t *testing.T) {
 	}
 }
 
-// TestUserLoadHoldsUpNoAttach keeps a level full with users' requests that do not
-// end, and lets the controller attach a volume meanwhile.
+// TestUserLoadHoldsUpNoAttach keeps a level full with users' requests that do not end, and lets the
+// controller attach a volume meanwhile.
 func TestUserLoadHoldsUpNoAttach(t *testing.T) {
 	on := dispatcher(t, renderRelease(t, ""), "moorage")
 	executed, waited := on.attach(t, on.fill(t))
 	if !executed || waited {
 		t.Errorf("under users' load an attach is made: %t, after it had to wait: %t", executed, waited)
 	}
-	// Without, it is in line behind them.
+	// Without the release's flow schemas it waits in line behind them.
 	off := dispatcher(t, renderRelease(t, "flowControl: {enabled: false}"), "service-accounts")
 	if _, waited := off.attach(t, off.fill(t)); !waited {
 		t.Error("the load that is tried would hold up nobody")
 	}
 }
 
-// dispatch is the API server's dispatcher at work.
 type dispatch struct {
 	ctx     context.Context
 	control flowcontrol.Interface
 }
 
-// handle has a request dispatched, and returns when it has ended. waits is told
-// when it is put into a queue, and when it leaves it.
+// handle has a request dispatched, and returns when it has ended. waits is told when it is put into
+// a queue, and when it leaves it.
 func (d dispatch) handle(namespace, account string, info apirequest.RequestInfo, waits func(bool), do func()) (schema, level string) {
 	info.IsResourceRequest = true
 	d.control.Handle(d.ctx, flowcontrol.RequestDigest{RequestInfo: &info, User: serviceaccount.UserInfo(namespace, account, "")},
@@ -99,14 +98,13 @@ func (d dispatch) handle(namespace, account string, info apirequest.RequestInfo,
 	return schema, level
 }
 
-// level is where an account's request is put.
 func (d dispatch) level(namespace, account string, info apirequest.RequestInfo) string {
 	_, level := d.handle(namespace, account, info, func(bool) {}, func() {})
 	return level
 }
 
-// fill has users ask for more than their level takes at once. What is taken does
-// not end before the returned function is called, which waits for all.
+// fill has users ask for more than their level takes at once. Running requests do not end before
+// the returned function is called, which waits for all.
 func (d dispatch) fill(t *testing.T) (empty func()) {
 	t.Helper()
 	const users, each = 40, 20
@@ -139,12 +137,12 @@ func (d dispatch) fill(t *testing.T) (empty func()) {
 	return empty
 }
 
-// attach has the controller make a VolumeAttachment, and returns whether that was
-// done, and whether it had to wait. If it has to, empty lets it through.
+// attach has the controller make a VolumeAttachment, and returns whether that succeeded, and
+// whether it had to wait. If it has to, empty lets it through.
 func (d dispatch) attach(t *testing.T, empty func()) (executed, waited bool) {
 	t.Helper()
-	// Each is put into a queue, and taken out of it in the same breath if there is
-	// room: that was so or not for the first when the second is put in.
+	// Each is put into a queue, and leaves it at once if there is room: the first one's fate is
+	// known when the second is put in.
 	first, second := d.begin(), d.begin()
 	waited = first.waiting.Load()
 	if waited {
@@ -155,7 +153,6 @@ func (d dispatch) attach(t *testing.T, empty func()) (executed, waited bool) {
 	return first.executed, waited
 }
 
-// attempt is an attach under way.
 type attempt struct {
 	queued, ended chan struct{}
 	waiting       atomic.Bool
@@ -176,9 +173,8 @@ func (d dispatch) begin() *attempt {
 	return a
 }
 
-// dispatcher starts a dispatcher with the configuration that every cluster starts
-// with, and a release's. It is up when the controller's calls are in the flow
-// schema named.
+// dispatcher starts a dispatcher with every cluster's initial configuration, and a release's. It is
+// up when the controller's calls are in the flow schema up.
 func dispatcher(t *testing.T, r release, up string) dispatch {
 	t.Helper()
 	objects := []runtime.Object{}

@@ -13,13 +13,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartFile is what Chart.yaml says, with what Artifact Hub reads of it.
+// chartFile is Chart.yaml, with Artifact Hub's parts.
 type chartFile struct {
 	Version, AppVersion, KubeVersion, Icon string
 	Annotations                            map[string]string
 }
 
-// annotation decodes one of Artifact Hub's.
 func (c chartFile) annotation(t *testing.T, name string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(c.Annotations["artifacthub.io/"+name]), into); err != nil {
@@ -27,7 +26,8 @@ func (c chartFile) annotation(t *testing.T, name string, into any) {
 	}
 }
 
-// What Artifact Hub shows is what the chart has: the images that are used, in the chart's version, and the kinds that it defines.
+// Artifact Hub shows the chart's real content: the used images, in the chart's version, and the
+// kinds that it defines.
 func TestArtifactHubIsToldTheTruth(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/Chart.yaml")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// stored returns an object as the API server would after it has stored it: it stores
-// built-in kinds as protobuf, in which an empty list or map is none.
+// stored returns an object as the API server stores it: built-in kinds as protobuf, which drops an
+// empty list or map.
 func stored(t *testing.T, scheme *runtime.Scheme, o runtime.Object) map[string]any {
 	t.Helper()
 	storage := protobuf.NewSerializer(scheme, scheme)
@@ -34,8 +34,8 @@ func stored(t *testing.T, scheme *runtime.Scheme, o runtime.Object) map[string]a
 	return out
 }
 
-// lost lists the fields that are wanted and are not stored. kubectl diff and Argo CD show
-// them as a difference for ever.
+// lost lists the wanted fields that are not stored. kubectl diff and Argo CD show them as a
+// difference for ever.
 func lost(path string, want, has any) []string {
 	var out []string
 	switch want := want.(type) {
@@ -60,7 +60,6 @@ func lost(path string, want, has any) []string {
 	return out
 }
 
-// TestDefinitionsAreKept wants the API server to keep every field of the definitions.
 func TestDefinitionsAreKept(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

@@ -27,8 +27,8 @@ func (l live) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResour
 	return l.client.Resource(resource), kind == "Secret" || kind == "Deployment", nil
 }
 
-// installInto renders a first installation of the chart as helm does for a cluster with
-// some objects, without cert-manager.
+// installInto renders a first installation of the chart as helm does for a cluster with some
+// objects, without cert-manager.
 func installInto(t *testing.T, objects ...runtime.Object) (map[string]string, error) {
 	t.Helper()
 	chart := loadChart(t)
@@ -41,8 +41,7 @@ func installInto(t *testing.T, objects ...runtime.Object) (map[string]string, er
 	return engine.RenderWithClientProvider(chart, values, live{fake.NewSimpleDynamicClient(runtime.NewScheme(), objects...)})
 }
 
-// leftover is an object that an earlier installation has left; release: helm's, of a release of
-// that name.
+// leftover is an object of an earlier installation; release: helm's, of a release of that name.
 func leftover(apiVersion, kind, namespace, name, release string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)
@@ -56,7 +55,7 @@ func leftover(apiVersion, kind, namespace, name, release string) *unstructured.U
 	return o
 }
 
-// The job fills in a Secret that is there. helm would refuse to make it.
+// The job fills in an existing Secret. helm would refuse to make it.
 func TestSecretThatIsLeft(t *testing.T) {
 	for release, made := range map[string]bool{"none": true, "": false, "other": false, "moorage": true} {
 		var there []runtime.Object
@@ -77,7 +76,7 @@ func TestSecretThatIsLeft(t *testing.T) {
 	}
 }
 
-// Definitions that are not the release's are refused with the command that hands them over.
+// Definitions of another release are refused with the command that hands them over.
 func TestDefinitionsThatAreLeft(t *testing.T) {
 	const name = "volumetickets.moorage.dev"
 	for _, release := range []string{"", "other"} {

@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// objects returns what a file of the manifests holds.
 func objects(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	raw, err := manifests.FS.ReadFile(file)
@@ -48,8 +47,7 @@ func objects(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// find decodes the one object of a kind and name in a file, with nothing in it
-// that the type does not know.
+// find decodes the one object of a kind and name in a file, and refuses unknown fields.
 func find(t *testing.T, file, kind, name string, into runtime.Object) {
 	t.Helper()
 	for _, object := range objects(t, file) {
@@ -72,7 +70,7 @@ func decode(t *testing.T, object *unstructured.Unstructured, into any) {
 	}
 }
 
-// Every object of a kind that client-go knows is one, without a misspelt field.
+// Every object of a kind that client-go knows decodes, without a misspelt field.
 func TestEverythingDecodes(t *testing.T) {
 	kinds := map[string][]string{}
 	files, err := fs.Glob(manifests.FS, "*.yaml")
@@ -90,7 +88,7 @@ func TestEverythingDecodes(t *testing.T) {
 		slices.Sort(kinds[file])
 		kinds[file] = slices.Compact(kinds[file])
 	}
-	// Who applies the files one by one relies on what is in which.
+	// Users who apply the files one by one rely on the content of each.
 	want := map[string][]string{
 		"crds.yaml":        {"CustomResourceDefinition"},
 		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
@@ -115,7 +113,7 @@ func TestEverythingDecodes(t *testing.T) {
 	}
 }
 
-// The webhook fails open and is asked for nothing that it would not change.
+// The webhook fails open, and is asked only for objects that it would change.
 func TestWebhookConfiguration(t *testing.T) {
 	var configuration admissionregistrationv1.MutatingWebhookConfiguration
 	find(t, "webhook.yaml", "MutatingWebhookConfiguration", "moorage-webhook", &configuration)

@@ -22,18 +22,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// operatorModule is the module whose files define what Prometheus is told.
+// operatorModule is the module with the definitions of Prometheus' configuration.
 const operatorModule = "github.com/prometheus-operator/prometheus-operator"
 
-// definition judges objects of one kind as an API server with its
-// CustomResourceDefinition does.
+// definition judges objects of one kind as an API server with its CustomResourceDefinition does.
 type definition struct {
 	structural *schema.Structural
 	fields     validation.SchemaValidator
 	rules      *schemacel.Validator
 }
 
-// operatorDefinitions are the Prometheus operator's own, by kind.
 func operatorDefinitions(t *testing.T) map[string]definition {
 	t.Helper()
 	download := exec.Command("go", "mod", "download", "-json", operatorModule)
@@ -84,8 +82,8 @@ func newDefinition(t *testing.T, crd apiextensionsv1.CustomResourceDefinition) d
 	return definition{structural, fields, schemacel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
-// judge returns what is wrong with an object: fields that there are not, and
-// what the API server would refuse.
+// judge returns the faults of an object: unknown fields, and faults that the API server would
+// refuse.
 func (d definition) judge(t *testing.T, object *unstructured.Unstructured) []string {
 	t.Helper()
 	var wrong []string
@@ -102,7 +100,6 @@ func (d definition) judge(t *testing.T, object *unstructured.Unstructured) []str
 	return wrong
 }
 
-// What is told to the Prometheus operator is what its own definitions take.
 func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 	definitions := operatorDefinitions(t)
 	seen := map[string]int{}
@@ -119,7 +116,7 @@ func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 		for _, wrong := range d.judge(t, object) {
 			t.Errorf("%s %s: %s", object.GetKind(), object.GetName(), wrong)
 		}
-		// The judge is awake.
+		// The judge does find faults.
 		if err := unstructured.SetNestedField(object.Object, "?", "spec", "selektor"); err != nil {
 			t.Fatal(err)
 		}

@@ -28,11 +28,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rendered is where every document that the pairs render is written to; see make kubeconform.
+// rendered is the folder for every document that the pairs render; see make kubeconform.
 var rendered = flag.String("rendered", "", "write each document that TestEveryPairOfValues renders into this `folder`, once")
 
-// parameter is a value of the chart that can be set, and what is tried for it. The
-// first is the chart's default.
+// parameter is a value of the chart that can be set, and its tried values. The first is the chart's
+// default.
 type parameter struct {
 	path   string // such as webhook.port
 	values []any
@@ -41,13 +41,12 @@ type parameter struct {
 // row chooses one of each parameter's values, by its index.
 type row []int
 
-// pair is two parameters' values; the first parameter is the one with the lower
-// index.
+// pair is two parameters' values; the first parameter is the one with the lower index.
 type pair struct{ a, av, b, bv int }
 
-// TestEveryPairOfValues renders every pair of values that the schema knows: enums,
-// booleans, and the examples it gives for all else. Each is a manifest that the API
-// server's own types take, or is refused by name with the way out.
+// TestEveryPairOfValues renders every pair of values in the schema: enums, booleans, and the
+// examples of all else. The API server's own types accept each manifest, or the chart refuses the
+// pair by name with the remedy.
 func TestEveryPairOfValues(t *testing.T) {
 	p := newPairs(t)
 	for i, parameter := range p.parameters {
@@ -55,13 +54,13 @@ func TestEveryPairOfValues(t *testing.T) {
 			p.try(p.beside(map[int]int{i: v}), nil)
 		}
 	}
-	// Rows of many pairs at once: each is made for one pair that is not known yet.
+	// Rows of many pairs at once: each is made for one unknown pair.
 	for i := 0; ; {
 		left := p.left()
 		if len(left) == 0 {
 			break
 		}
-		// From everywhere in the list: neighbours have a value in common.
+		// From the whole list: neighbours have a value in common.
 		q := left[(i*7919)%len(left)]
 		i++
 		kept := map[int]int{q.a: q.av, q.b: q.bv}
@@ -75,7 +74,7 @@ func TestEveryPairOfValues(t *testing.T) {
 	}
 }
 
-// pairs is which pairs are known to work, or to be refused.
+// pairs has the pairs that are known to work, or to be refused.
 type pairs struct {
 	t          *testing.T
 	chart      *chart.Chart
@@ -104,7 +103,7 @@ func newPairs(t *testing.T) *pairs {
 	return p
 }
 
-// parametersOf lists what can be set below a schema, with the defaults there.
+// parametersOf lists the values that can be set below a schema, with the defaults there.
 func parametersOf(root, schema map[string]any, defaults any, path string) []parameter {
 	schema = resolve(root, schema)
 	below, _ := schema["properties"].(map[string]any)
@@ -129,7 +128,7 @@ func parametersOf(root, schema map[string]any, defaults any, path string) []para
 	return out
 }
 
-// resolve follows a reference; what stands beside it counts more.
+// resolve follows a reference; fields beside it count more.
 func resolve(root, schema map[string]any) map[string]any {
 	ref, ok := schema["$ref"].(string)
 	if !ok {
@@ -141,7 +140,6 @@ func resolve(root, schema map[string]any) map[string]any {
 	return out
 }
 
-// candidates are the values that a schema names.
 func candidates(schema map[string]any) []any {
 	if enum, ok := schema["enum"].([]any); ok {
 		return enum
@@ -153,7 +151,6 @@ func candidates(schema map[string]any) []any {
 	return examples
 }
 
-// same compares values as JSON.
 func same(a, b any) bool {
 	left, errA := json.Marshal(a)
 	right, errB := json.Marshal(b)
@@ -169,8 +166,7 @@ func (p *pairs) beside(chosen map[int]int) row {
 	return out
 }
 
-// draw makes a row with some values, of pairs that are not known yet, parameter by
-// parameter.
+// draw makes a row with some values, of unknown pairs, parameter by parameter.
 func (p *pairs) draw(kept map[int]int) row {
 	out, chosen := p.beside(kept), slices.Collect(maps.Keys(kept))
 	for _, i := range p.random.Perm(len(p.parameters)) {
@@ -204,8 +200,8 @@ func newPair(a, av, b, bv int) pair {
 // mendings bounds how often a refused row is changed.
 const mendings = 20
 
-// try renders a row, and learns from it. With kept, values beside those that a refusal
-// names are changed until the row is accepted; it returns false if that does not help.
+// try renders a row, and learns from it. With kept, it changes values beside those that a refusal
+// names until the row is accepted; it returns false if that does not help.
 func (p *pairs) try(r row, kept map[int]int) bool {
 	for range mendings {
 		p.rendered++
@@ -233,7 +229,6 @@ func (p *pairs) try(r row, kept map[int]int) bool {
 	return false
 }
 
-// named are the parameters that a refusal names.
 func (p *pairs) named(err error) []int {
 	var out []int
 	_, reasons, _ := strings.Cut(err.Error(), "these values can't work:")
@@ -245,7 +240,7 @@ func (p *pairs) named(err error) []int {
 	return out
 }
 
-// learn notes the pairs of a row, and counts those that are new.
+// learn notes the pairs of a row, and counts the new ones.
 func (p *pairs) learn(r row, count *int) {
 	for i := range r {
 		for j := i + 1; j < len(r); j++ {
@@ -257,7 +252,6 @@ func (p *pairs) learn(r row, count *int) {
 	}
 }
 
-// left are the pairs that are not known.
 func (p *pairs) left() []pair {
 	var out []pair
 	for i := range p.parameters {
@@ -274,7 +268,6 @@ func (p *pairs) left() []pair {
 	return out
 }
 
-// values makes the chart's values of a row.
 func (p *pairs) values(r row) map[string]any {
 	out := map[string]any{"image": map[string]any{"registry": registry}}
 	for i, v := range r {
@@ -297,8 +290,8 @@ func (p *pairs) text(r row) string {
 	return string(raw)
 }
 
-// check wants every document to be what the API server takes and keeps: no field twice, none
-// that its kind does not have, none that is dropped, no object twice.
+// check wants the API server to take and keep every document: no field twice, no unknown or dropped
+// field, no object twice.
 func (p *pairs) check(r row, files map[string]string) {
 	seen := map[string]bool{}
 	for file, text := range files {
@@ -347,7 +340,7 @@ func (p *pairs) taken(document []byte, object *unstructured.Unstructured) error 
 	return nil
 }
 
-// write keeps a document for others to check.
+// write keeps a document for other checks.
 func (p *pairs) write(document []byte) {
 	if *rendered == "" {
 		return

@@ -36,8 +36,8 @@ func podTemplates(t *testing.T, values string) map[string]corev1.PodTemplateSpec
 	return out
 }
 
-// sorted returns a template with the lists in order that are merged by key: Kubernetes puts
-// new items first, the chart last.
+// sorted returns a template with the keyed lists in order: Kubernetes puts new items first, the
+// chart last.
 func sorted(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	out := *template.DeepCopy()
 	spec := &out.Spec
@@ -85,7 +85,7 @@ func patches() map[string]string {
 	}
 }
 
-// A value podTemplate does what kubectl patch does with the same patch.
+// A value podTemplate does the same as kubectl patch with the same patch.
 func TestPodTemplatesAreMergedAsPatches(t *testing.T) {
 	base := podTemplates(t, "")
 	for name, patch := range patches() {
@@ -156,7 +156,7 @@ controller: {podTemplate: {metadata: {labels: {team: b}}, spec: {nodeSelector: {
 	}
 }
 
-// Nobody places a pod of a node that is named: kubelets refuse a pod that selects other nodes.
+// A pod with a named node has no scheduler: kubelets refuse a pod that selects other nodes.
 func TestPinnedSchedulersSelectNoNode(t *testing.T) {
 	files, err := renderChart(t, "{scheduler: {nodes: [cp-1]}, podTemplate: {spec: {nodeSelector: {disk: ssd}}}}")
 	if err != nil {
@@ -167,7 +167,6 @@ func TestPinnedSchedulersSelectNoNode(t *testing.T) {
 	}
 }
 
-// The schema knows the fields of Kubernetes, and no others.
 func TestSchemaKnowsKubernetesFields(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {

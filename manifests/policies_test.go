@@ -37,8 +37,7 @@ var (
 	tickets  = v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceVolumeTickets)
 )
 
-// check wants a verdict to be a pass if want is empty, and else a denial that
-// says it.
+// check wants a verdict to pass if want is empty, and else to be a denial with this text.
 func check(t *testing.T, verdict, want string) {
 	t.Helper()
 	switch {
@@ -129,7 +128,7 @@ func ready(in *corev1.Pod) *corev1.Pod {
 	return in
 }
 
-// volumeKinds are sources of every kind that matters, and some that don't.
+// volumeKinds are sources of every relevant kind, and some others.
 func volumeKinds() []corev1.VolumeSource {
 	return []corev1.VolumeSource{
 		{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a-claim.b"}},
@@ -150,7 +149,7 @@ func volumeKinds() []corev1.VolumeSource {
 	}
 }
 
-// The webhook is asked for each pod, whatever volumes the pod has: a later webhook may add a claim.
+// The webhook is asked for each pod, with any volumes: a later webhook may add a claim.
 func TestWebhookIsAskedForEachPod(t *testing.T) {
 	asked := webhookMatcher(t)
 	kinds := volumeKinds()
@@ -264,13 +263,13 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 			check(t, policy.judge(t, r), test.want)
 		})
 	}
-	// The garbage collector takes owners away from what it orphans, and anybody may label a ticket.
+	// The garbage collector removes owners from orphans, and every user may label a ticket.
 	owned, orphaned := ticketOf(ledger.TypeRestore), ticketOf(ledger.TypeRestore)
 	orphaned.OwnerReferences, orphaned.Labels = nil, map[string]string{"app": "x"}
 	check(t, policy.judge(t, request{user: tenant, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: orphaned, before: owned}), "")
 }
 
-// A moorage-node speaks for the node that its token was made for, and nobody else does.
+// Only a moorage-node speaks for a node, and only for the node of its token.
 func TestNodesSpeakForThemselves(t *testing.T) {
 	policy := loadPolicy(t, "moorage-node-volumes")
 	const own = "system:serviceaccount:" + manifests.Namespace + ":moorage-node"
@@ -337,7 +336,7 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 	}
 }
 
-// A policy without a binding that denies is a comment.
+// A policy without a binding that denies has no effect.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string]bool{}
 	for _, object := range objects(t, "policies.yaml") {

@@ -12,14 +12,14 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// grant is a rule and where it applies: a namespace, or "" for everywhere.
+// grant is a rule and its place: a namespace, or "" for everywhere.
 type grant struct {
 	namespace string
 	rule      rbacv1.PolicyRule
 }
 
-// rights are what each service account of Moorage may do by Moorage's own
-// roles, and the names of Kubernetes' roles it is bound to.
+// rights are each service account's rights by Moorage's own roles, and the names of Kubernetes'
+// roles that it is bound to.
 type rights struct {
 	grants map[string][]grant
 	system map[string][]string
@@ -60,8 +60,8 @@ func loadRights(t *testing.T) rights {
 	return out
 }
 
-// may reports whether an account may do something; an empty name stands for any
-// object, and a namespace for one that is not Moorage's.
+// may reports whether an account has a right; an empty name stands for any object, and a namespace
+// for one that is not Moorage's.
 func (r rights) may(account, verb, group, resource, namespace, name string) bool {
 	return slices.ContainsFunc(r.grants[account], func(g grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) &&
@@ -128,8 +128,7 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
 		{"moorage-scheduler", "get", "", "services", own, "moorage-webhook", false},
 
-		// A grant is the scheduler's, a hold is the controller's, the status of
-		// an attachment is the attacher's.
+		// The scheduler writes grants, the controller holds, the attacher the status of an attachment.
 		{"moorage-scheduler", "patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-scheduler", "use", "moorage.dev", "tickettypes", elsewhere, "Pod", false},

@@ -22,8 +22,8 @@ import (
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 
-// The API server asks a webhook again after a change by a later one, but only a webhook
-// that it has asked before.
+// The API server asks a webhook again after a change by a later one, but only a webhook that it has
+// asked before.
 func TestLaterWebhookAddsAClaim(t *testing.T) {
 	for name, volumes := range map[string][]corev1.Volume{
 		"a pod without volumes": nil,
@@ -42,8 +42,8 @@ func TestLaterWebhookAddsAClaim(t *testing.T) {
 	}
 }
 
-// admit runs the API server's own dispatcher with Moorage's webhook, as it is shipped, and
-// a later webhook that adds a claim. It runs a second round if the first round asks for it.
+// admit runs the API server's own dispatcher with Moorage's shipped webhook, and a later webhook
+// that adds a claim. It runs a second round if the first round asks for it.
 func admit(t *testing.T, in *corev1.Pod) {
 	t.Helper()
 	server := webhooktesting.NewTestServerWithHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,6 @@ func admit(t *testing.T, in *corev1.Pod) {
 	}
 }
 
-// newDispatcher is the API server's plugin MutatingAdmissionWebhook with these webhooks.
 func newDispatcher(t *testing.T, base *url.URL, hooks ...admissionregistrationv1.MutatingWebhook) *mutating.Plugin {
 	t.Helper()
 	client, informers := webhooktesting.NewFakeMutatingDataSource("shop", hooks, t.Context().Done())

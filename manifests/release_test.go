@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is what the chart makes of some values, in the namespace storage, by
-// kind, namespace and name: "Deployment/storage/moorage-webhook".
+// release is the chart rendered with some values, in the namespace storage, by kind, namespace and
+// name: "Deployment/storage/moorage-webhook".
 type release map[string]*unstructured.Unstructured
 
-// renderRelease renders the chart and wants no two objects to be one.
+// renderRelease renders the chart and wants no object twice.
 func renderRelease(t *testing.T, values string) release {
 	t.Helper()
 	files, err := renderChart(t, values)
@@ -56,8 +56,8 @@ func renderRelease(t *testing.T, values string) release {
 	return out
 }
 
-// A Job can't be changed, and Argo CD counts no revisions: the same values give the
-// same Job, and others another.
+// A Job can't be changed, and Argo CD counts no revisions: the same values give the same Job, and
+// other values another.
 func TestTheJobIsNamedByWhatItDoes(t *testing.T) {
 	job := func(values string) string {
 		for key := range renderRelease(t, "certManager: {enabled: false}\n"+values) {

@@ -15,15 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// What the chart and doctor take for the oldest release is one.
 func TestChartIsForTheOldestRelease(t *testing.T) {
 	if got, want := loadChart(t).Metadata.KubeVersion, ">="+served.OldestRelease+".0-0"; got != want {
 		t.Errorf("the chart's kubeVersion is %q, want %q", got, want)
 	}
 }
 
-// Each kind of Kubernetes that the chart makes is served by default by the oldest
-// release, in that version.
+// Each kind of Kubernetes in the chart is served by default by the oldest release, in that version.
 func TestKindsAreServedByTheOldestRelease(t *testing.T) {
 	oldest := version.MustParse(served.OldestRelease)
 	kinds := map[schema.GroupVersionKind]string{}
@@ -35,7 +33,7 @@ func TestKindsAreServedByTheOldestRelease(t *testing.T) {
 	ours := 0
 	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		if strings.Contains(kind.Group, ".") && !strings.HasSuffix(kind.Group, ".k8s.io") || kind.Group == "apiextensions.k8s.io" {
-			continue // a definition's, which whoever asks for it has installed, or of definitions, which is old
+			continue // of a definition, which its user has installed, or of definitions, which is old
 		}
 		ours++
 		object, err := clientgoscheme.Scheme.New(kind)

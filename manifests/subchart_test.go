@@ -13,8 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// renderBelow renders the chart as a dependency of another one, which switches it on and off
-// by Helm's usual condition.
+// renderBelow renders the chart as a dependency of another chart, which switches it on and off by
+// Helm's usual condition.
 func renderBelow(t *testing.T, values map[string]any) map[string]string {
 	t.Helper()
 	own := loadChart(t)

@@ -16,7 +16,7 @@ import (
 
 const schedulerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-scheduler"
 
-// ticketOf is a ticket that nothing but its type could speak against.
+// ticketOf is a ticket with no possible fault but its type.
 func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
@@ -27,13 +27,13 @@ func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
 	}
 }
 
-// Who may use a type is what the table of types says, by the chart's own roles.
+// The chart's own roles let accounts use the types as the table says.
 func TestTicketTypesAreUsedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	may := map[string]func(ledger.TicketType) bool{
 		"nobody":      func(ledger.TicketType) bool { return false },
 		"tess":        ledger.TicketType.Namespaced,
-		"walt":        ledger.TicketType.Namespaced, // whatever a Role says
+		"walt":        ledger.TicketType.Namespaced, // with any Role
 		"mallory":     ledger.TicketType.Namespaced,
 		"ingo":        ledger.TicketType.Namespaced, // moorage-tickets-all, but bound in the namespace only
 		"ina":         func(ledger.TicketType) bool { return true },
@@ -67,8 +67,8 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
 }
 
-// Who may not use a type renews no ticket of it, so that a tenant keeps no ticket of a storage
-// system beyond its time. Whatever else is changed of a ticket is not asked.
+// An account without the right to a type renews no ticket of it: a tenant can't keep a ticket of a
+// storage system beyond its time. Other changes of a ticket need no right.
 func TestTicketsAreRenewedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {
@@ -100,7 +100,6 @@ func TestTicketsAreRenewedByRight(t *testing.T) {
 	}
 }
 
-// The two roles to bind have the types that the table gives them.
 func TestTicketRolesHaveTheTypes(t *testing.T) {
 	var all rbacObjects
 	all.read(t, "rbac.yaml")

@@ -20,27 +20,27 @@ import (
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 
-// maxBodyBytes bounds a request. The API server takes objects of up to 3 MiB, and a review can carry an
-// object and its predecessor.
+// maxBodyBytes bounds a request. The API server takes objects of up to 3 MiB, and a review can
+// carry an object and its predecessor.
 const maxBodyBytes = 8 << 20
 
-// Bounds of all requests together, so that clients can't use up the container's memory: bodies that are
-// being read or decided, in bytes, and simultaneously decoded reviews. A review of serving.MaxValues
-// values takes some 40 MiB.
+// Bounds of all requests together protect the container's memory from clients: bodies that are
+// being read or decided, in bytes, and simultaneously decoded reviews. A review of
+// serving.MaxValues values takes some 40 MiB.
 const (
 	maxBodiesBytes = 4 * maxBodyBytes
 	maxDecoding    = 2
 )
 
-// postedReview is what of an AdmissionReview is read. The rest is skipped: it could cost many
-// times its length.
+// postedReview is the part of an AdmissionReview that is read. The rest is skipped: it could cost
+// many times its length.
 type postedReview struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Request    *admission `json:"request"`
 }
 
-// admission is what of an AdmissionRequest is read.
+// admission is the part of an AdmissionRequest that is read.
 type admission struct {
 	UID         types.UID                   `json:"uid"`
 	Resource    metav1.GroupVersionResource `json:"resource"`
@@ -49,7 +49,7 @@ type admission struct {
 	Object      runtime.RawExtension        `json:"object"`
 }
 
-// createdPod is what of a pod the patch depends on.
+// createdPod is the part of a pod that the patch depends on.
 type createdPod struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -64,7 +64,6 @@ type createdPod struct {
 	} `json:"spec"`
 }
 
-// pod is the pod with only these fields.
 func (p *createdPod) pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Metadata.Name, Labels: p.Metadata.Labels, Annotations: p.Metadata.Annotations},
@@ -86,18 +85,17 @@ func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// review reads and decides a review, once the bodies that others have sent leave room
-// for this one's.
+// review reads and decides a review, once other bodies leave room for this one.
 func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionResponse, error) {
 	size := r.ContentLength
 	switch {
 	case size > maxBodyBytes:
 		return nil, serving.TooLarge("the body is larger than %d bytes", maxBodyBytes)
 	case size < 0:
-		size = maxBodyBytes // it does not say
+		size = maxBodyBytes // unknown
 	}
 	g := &guest{client: clientOf(r), size: size, cut: func() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without one is read to its end
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without a deadline is read to its end
 	}}
 	if err := s.bodies.enter(r.Context(), g); err != nil {
 		return nil, serving.Unavailable("the client has gone")
@@ -121,7 +119,6 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.Ad
 	return s.respond(request)
 }
 
-// clientOf is the address that a request comes from.
 func clientOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -130,7 +127,6 @@ func clientOf(r *http.Request) string {
 	return host
 }
 
-// respond decides one review.
 func (s *Server) respond(request *admission) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	pods := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -164,7 +160,6 @@ func (s *Server) respond(request *admission) (*admissionv1.AdmissionResponse, er
 	return response, nil
 }
 
-// count adds what a patch does to the metrics.
 func (s *Server) count(patch []pod.Operation) {
 	for _, operation := range patch {
 		if operation.Path == pod.PathSchedulerName {
@@ -175,7 +170,6 @@ func (s *Server) count(patch []pod.Operation) {
 	}
 }
 
-// parseReview returns the request of an AdmissionReview.
 func parseReview(body []byte) (*admission, error) {
 	var posted postedReview
 	if err := strictjson.Unmarshal(body, &posted); err != nil {

@@ -23,7 +23,6 @@ import (
 const rawPod = `{"metadata":{"name":"db-0","namespace":"shop"},"spec":{"schedulerName":"default-scheduler",` +
 	`"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`
 
-// newServer returns a server with a fresh certificate.
 func newServer(t testing.TB) *Server {
 	t.Helper()
 	config := DefaultConfig()
@@ -59,7 +58,7 @@ func review(t testing.TB, object string, change func(*admissionv1.AdmissionRevie
 	return raw
 }
 
-// A pod without volumes needs the scheduler of the others in its group.
+// A pod without volumes needs the scheduler of the other pods in its group.
 func TestGroupsHaveOneScheduler(t *testing.T) {
 	for name, object := range map[string]string{
 		"of Kubernetes":        `{"metadata":{"name":"a"},"spec":{"schedulingGroup":{"podGroupName":"train"}}}`,
@@ -72,7 +71,6 @@ func TestGroupsHaveOneScheduler(t *testing.T) {
 	}
 }
 
-// post sends body to the handler and returns its answer.
 func post(handler http.Handler, contentType string, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, bytes.NewReader(body))
 	request.Header.Set("Content-Type", contentType)
@@ -210,8 +208,7 @@ func checkStatus(t *testing.T, recorder *httptest.ResponseRecorder, code int, me
 	}
 }
 
-// Whatever is sent, the handler neither panics nor answers with what the API
-// server could not use.
+// For any input, the handler does not panic, and the API server could use the answer.
 func FuzzMutatePod(f *testing.F) {
 	f.Add(review(f, rawPod, nil))
 	f.Add(review(f, `{"metadata":{"annotations":{"a":"b"}},"spec":{"nodeName":"n","volumes":[{"name":"x","fc":{}},{}]}}`, nil))
@@ -234,8 +231,8 @@ func FuzzMutatePod(f *testing.F) {
 	})
 }
 
-// checkPatch wants the patch to apply to the pod as the API server would send
-// it, and to leave nothing to do.
+// checkPatch wants the patch to apply to the pod as the API server would send it, and to be
+// complete.
 func checkPatch(t *testing.T, body []byte, response *admissionv1.AdmissionResponse) {
 	t.Helper()
 	if response.Patch == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Config is what a Server needs to know.
+// Config configures a Server.
 type Config struct {
 	// Listen is the host:port to serve on; an empty host means every address.
 	Listen string
@@ -22,24 +22,22 @@ type Config struct {
 	CertFile, KeyFile string
 	// SchedulerName is the scheduler that pods are given to.
 	SchedulerName string
-	// SecureMetrics answers /metrics to those only whom the API server lets get it, which is
-	// reached by Kubeconfig; empty: by the service account of the pod.
+	// SecureMetrics answers /metrics only to clients that the API server lets get it. Kubeconfig
+	// leads to the API server; empty: the pod's service account.
 	SecureMetrics bool
 	Kubeconfig    string
-	// ShutdownDelay is how long the server still takes requests after it was told
-	// to stop and reports itself as not ready: the time that the cluster needs to
-	// send new requests elsewhere.
+	// ShutdownDelay is how long the server takes requests after it was told to stop and reports
+	// itself as not ready: the cluster needs this time to send new requests elsewhere.
 	ShutdownDelay time.Duration
 }
 
-// DefaultConfig returns the configuration that a command line starts from. The
-// certificate has no default.
+// DefaultConfig returns the configuration that a command line starts from. The certificate has no
+// default.
 func DefaultConfig() Config {
 	return Config{Listen: ":8443", SchedulerName: v1alpha1.SchedulerName}
 }
 
-// Validate reports every field that the server can't work with, and which flag
-// sets it.
+// Validate reports every field that the server can't work with, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

@@ -27,8 +27,8 @@ func allocated(handler http.Handler, body string) (code int, bytes uint64) {
 	return answer.Code, bytes
 }
 
-// Everybody who reaches the port may post a body of maxBodyBytes: what is allocated for
-// one must be in proportion to it.
+// Every client that reaches the port may post a body of maxBodyBytes: the memory for it must be in
+// proportion.
 func TestWhatABodyCostsIsInProportion(t *testing.T) {
 	const size, most = 256 << 10, 16
 	for name, test := range map[string]struct {
@@ -51,11 +51,11 @@ func TestWhatABodyCostsIsInProportion(t *testing.T) {
 	}
 }
 
-// The most volumes that a review may have fit into the container's 256 MiB as often as
-// reviews are decoded at a time, beside the bodies.
+// The most reviews at a time with the most volumes fit into the container's 256 MiB, beside the
+// bodies.
 func TestTheCostliestReviewFits(t *testing.T) {
 	const container = 256 << 20 // webhook.resources in the chart
-	// Two are counted for each volume, and a few for what is around them.
+	// Two are counted for each volume, and a few for the rest.
 	body := reviewHead + inSpec + `"volumes":[` + strings.Repeat(`{},`, serving.MaxValues/2-10) + `{}]}}}}`
 	code, bytes := allocated(newServer(t).Handler(), body)
 	if code != http.StatusOK {
@@ -66,7 +66,7 @@ func TestTheCostliestReviewFits(t *testing.T) {
 	}
 }
 
-// What all requests hold at a time is bounded: one that does not fit waits until its
+// The memory of all requests at a time is bounded: a request that does not fit waits until its
 // client gives up.
 func TestBodiesWaitForRoom(t *testing.T) {
 	server := newServer(t)

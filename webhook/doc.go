@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhook is the HTTPS server that the API server asks when a pod is created in a namespace
-// that opted in. It fails open: if it is down or does not understand, the pod is admitted unchanged,
-// and the default scheduler places it.
+// that opted in. It fails open: if it is down or does not understand, the pod is admitted
+// unchanged, and the default scheduler places it.
 //
-// Reads: AdmissionReviews sent by the API server, and its certificate's files.
-// Decides: webhook/pod. Writes: nothing; it answers with a JSON Patch and has no
-// client for the API server at all.
+// Reads: AdmissionReviews of the API server, and its certificate's files. Decides: webhook/pod.
+// Writes: nothing; it answers with a JSON Patch and has no client for the API server at all.
 package webhook

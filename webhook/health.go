@@ -41,8 +41,8 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		Message: fmt.Sprintf("%s does not take %s: POST reviews, GET everything else", r.URL.Path, r.Method)})
 }
 
-// observe counts and times every answer. The path's label comes from a fixed
-// set, so that no client can make a time series of its own.
+// observe counts and times every answer. The path's label comes from a fixed set: no client can
+// make a time series of its own.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return serving.Observe(next, func(r *http.Request, code int, took time.Duration) {
 		path := "other"
@@ -54,8 +54,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// recoverPanics answers 500 where a handler panics, so that the API server gets
-// an answer at once and admits the pod, and the bug is counted.
+// recoverPanics answers 500 where a handler panics: the API server gets an answer at once and
+// admits the pod, and the bug is counted.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return serving.Recover(next, name, s.metrics.panics.Inc)
 }

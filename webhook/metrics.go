@@ -20,8 +20,7 @@ type metrics struct {
 	panics    prometheus.Counter
 }
 
-// newMetrics registers the metrics. expiry returns when the serving certificate
-// ends.
+// newMetrics registers the metrics. expiry returns the end of the serving certificate.
 func newMetrics(expiry func() time.Time) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -59,7 +58,6 @@ func newMetrics(expiry func() time.Time) *metrics {
 	return m
 }
 
-// answered counts one answer.
 func (m *metrics) answered(path string, code int, took time.Duration) {
 	m.requests.WithLabelValues(path, strconv.Itoa(code)).Inc()
 	m.durations.WithLabelValues(path).Observe(took.Seconds())

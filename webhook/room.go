@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// room is the bound of all requests' bodies together, in bytes. A client may announce a large body, and
-// send it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
-// body that has been on its way for bodyGrace may be cut off: first of the client with the most.
-// Waiting clients are let in by what they would hold, so that many slow clients don't keep out a small
+// room bounds all requests' bodies together, in bytes. A client may announce a large body, and send
+// it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
+// body older than bodyGrace may be cut off, beginning with the client that holds the most. Waiting
+// clients are let in by the size that they would hold: many slow clients don't keep out a small
 // one. Safe for parallel use.
 type room struct {
 	mu      sync.Mutex
@@ -22,25 +22,24 @@ type room struct {
 	waiting []*guest         // in the order of their arrivals
 }
 
-// bodyGrace is for how long a body may be on its way while others wait. The API server's,
-// of 3 MiB at most as a rule, take some milliseconds.
+// bodyGrace is for how long a body may be on its way while others wait. The API server's bodies, of
+// 3 MiB at most as a rule, take some milliseconds.
 const bodyGrace = 250 * time.Millisecond
 
-// guest is a request with a body.
 type guest struct {
 	client string
 	size   int64
 	cut    func() // ends the read of its body
 
 	in      chan struct{} // closed when it is let in
-	since   time.Time     // when that was
+	since   time.Time     // when
 	arrived bool          // the body is there, or is cut off
 	wasCut  bool
 }
 
 func newRoom(size int64) *room { return &room{free: size, held: map[string]int64{}} }
 
-// enter waits until there is room for a guest, or ctx is done. A guest that has entered leaves.
+// enter waits until there is room for a guest, or ctx is done. A guest that has entered must leave.
 func (r *room) enter(ctx context.Context, g *guest) error {
 	g.in = make(chan struct{})
 	r.mu.Lock()
@@ -79,7 +78,7 @@ func (r *room) giveUp(g *guest) bool {
 	return true
 }
 
-// whole says that the read of a guest's body has ended; false: because it was cut off.
+// whole notes that the read of a guest's body has ended; false: because it was cut off.
 func (r *room) whole(g *guest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +99,7 @@ func (r *room) leave(g *guest) {
 	r.admit()
 }
 
-// admit lets in whoever is next, as long as there is room, and then makes some. mu is held.
+// admit lets in the next guests, as long as there is room, and then makes some. mu is held.
 func (r *room) admit() {
 	for len(r.waiting) > 0 {
 		next := 0
@@ -123,10 +122,10 @@ func (r *room) admit() {
 	}
 }
 
-// with is what a guest's client would hold with it.
+// with is the size that a guest's client would hold with it.
 func (r *room) with(g *guest) int64 { return r.held[g.client] + g.size }
 
-// shed cuts off bodies that come slowly, until so much is free once they have left.
+// shed cuts off slow bodies, until so much is free once they have left.
 func (r *room) shed(size int64) {
 	coming := r.free
 	for _, g := range r.inside {

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// pipes is a listener whose connections are pipes, which a bubble of synctest can wait for.
+// pipes is a listener with pipes for connections, which a bubble of synctest can wait for.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -55,7 +55,6 @@ func begin(t *testing.T, c net.Conn, size int, body []byte) {
 	}
 }
 
-// answered is the code of the answer on a connection.
 func answered(c net.Conn) (int, error) {
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -83,9 +82,9 @@ func serve(t *testing.T) (server *Server, listener pipes, end func()) {
 	}
 }
 
-// Clients that say that large bodies follow, and send none, fill the room. What the API
-// server sends gets through, as often as it likes, long before their time is over; no more of
-// them are cut off than it takes, and of those first that hold the most.
+// Clients that announce large bodies, and send none, fill the room. Any number of the API server's
+// requests gets through, long before their time is over. Only as many clients as necessary are cut
+// off, beginning with the largest holders.
 func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, listener, end := serve(t)
@@ -138,14 +137,14 @@ func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	})
 }
 
-// A slow client that nobody waits for has all the time that there is.
+// A slow client has all the time while no client waits.
 func TestSlowClientsAreNotCutOffForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, listener, end := serve(t)
 		body := review(t, rawPod, nil)
 		c := listener.dial("192.0.2.1")
 		begin(t, c, len(body), body[:10])
-		time.Sleep(readTimeout / 2) // of the bubble's own clock
+		time.Sleep(readTimeout / 2) // by the bubble's own clock
 		go func() { _, _ = io.Copy(c, bytes.NewReader(body[10:])) }()
 		if code, err := answered(c); code != http.StatusOK {
 			t.Errorf("answered %d (%v)", code, err)
@@ -155,8 +154,7 @@ func TestSlowClientsAreNotCutOffForNobody(t *testing.T) {
 	})
 }
 
-// Who asks for little is let in before those whose clients hold much, in whatever order
-// they came.
+// A small request is let in before requests of clients that hold much, in any order of arrival.
 func TestRoomLetsInWhoHoldsLeast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(10)

@@ -27,14 +27,13 @@ const (
 	pathMetrics   = "/metrics"
 )
 
-// Limits of one request. A review takes well under a millisecond; the API server
-// gives up after 30 s at most.
+// Limits per request. A review takes well under a millisecond; the API server gives up after 30 s
+// at most.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
 )
 
-// name of the server in its errors.
 const name = "moorage-webhook"
 
 // Server is the webhook. Its handler is safe for parallel use.
@@ -42,15 +41,15 @@ type Server struct {
 	config      Config
 	certificate *serving.Certificate
 	metrics     *metrics
-	scrapes     *access.Scrapes // nil: everybody may get metrics
+	scrapes     *access.Scrapes // nil: all clients may get metrics
 	stopping    atomic.Bool
 
 	bodies   *room               // of the bodies that are held: maxBodiesBytes
 	decoding *semaphore.Weighted // reviews that are decoded: maxDecoding
 }
 
-// New returns a server, with its certificate loaded. The error says which part
-// of config is wrong, or what is wrong with the certificate's files.
+// New returns a server, with its certificate loaded. The error names the wrong part of config, or
+// the fault of the certificate's files.
 func New(config Config) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -80,8 +79,7 @@ func (s *Server) Handler() http.Handler {
 	return s.observe(s.recoverPanics(router))
 }
 
-// Run listens where the configuration says and serves until ctx is done; see
-// Serve.
+// Run listens at the configured address and serves until ctx is done; see Serve.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := net.Listen("tcp", s.config.Listen)
 	if err != nil {
@@ -90,9 +88,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Serve(ctx, listener)
 }
 
-// Serve serves TLS on listener, which it closes, until ctx is done. Then it says
-// that it is not ready, goes on for the shutdown delay, and lets the requests
-// under way end. It returns nil after an orderly end.
+// Serve serves TLS on listener, which it closes, until ctx is done. Then it says that it is not
+// ready, goes on for the shutdown delay, and lets the requests under way end. It returns nil after
+// an orderly end.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	klog.FromContext(ctx).Info("Serving", "address", listener.Addr().String(), "scheduler", s.config.SchedulerName)
 	return serving.Server{

@@ -28,8 +28,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// writeCertificate writes a self-signed certificate for 127.0.0.1 with the given
-// common name, valid now, and returns its files.
+// writeCertificate writes a self-signed certificate for 127.0.0.1 with the given common name, valid
+// now, and returns its files.
 func writeCertificate(t testing.TB, dir, commonName string) (certFile, keyFile string) {
 	t.Helper()
 	return writeCertificateUntil(t, dir, commonName, time.Now().Add(time.Hour))
@@ -68,8 +68,7 @@ func writeCertificateUntil(t testing.TB, dir, commonName string, notAfter time.T
 	return certFile, keyFile
 }
 
-// touch makes the certificate's files look changed, however coarse the file
-// system's clock is.
+// touch makes the certificate's files look changed on a file system with any clock.
 func touch(t *testing.T, config Config, at time.Time) {
 	t.Helper()
 	for _, file := range []string{config.CertFile, config.KeyFile} {
@@ -79,7 +78,7 @@ func touch(t *testing.T, config Config, at time.Time) {
 	}
 }
 
-// start serves on a port of its own. stop ends it and returns what Serve did.
+// start serves on a port of its own. stop ends it and returns the result of Serve.
 func start(t *testing.T, server *Server) (address string, stop func() error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", server.config.Listen)
@@ -93,7 +92,7 @@ func start(t *testing.T, server *Server) (address string, stop func() error) {
 	return listener.Addr().String(), func() error { cancel(); return <-ended }
 }
 
-// serverName connects and returns the common name that the server shows.
+// serverName connects and returns the server's common name.
 func serverName(t *testing.T, address string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which certificate it is, is what is tested
@@ -117,7 +116,7 @@ func TestCertificateIsReloadedWithoutARestart(t *testing.T) {
 		t.Errorf("serves %q after the files changed, want second", got)
 	}
 
-	// A key that does not belong to the certificate: caught half way.
+	// A key of another certificate: the change is half done.
 	if err := os.WriteFile(server.config.KeyFile, []byte("not a key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +156,6 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// A review that is under way when the server is told to stop is still answered.
 func TestRequestsUnderWayEnd(t *testing.T) {
 	server := newServer(t)
 	address, stop := start(t, server)
@@ -317,7 +315,6 @@ func TestAnOccupiedPortIsAnError(t *testing.T) {
 	}
 }
 
-// probe returns the status code of a GET.
 func probe(server *Server, path string) int {
 	recorder := httptest.NewRecorder()
 	server.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
@@ -334,7 +331,6 @@ func get(t *testing.T, client *http.Client, address, path string) int {
 	return response.StatusCode
 }
 
-// waitFor polls until condition holds.
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

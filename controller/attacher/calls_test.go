@@ -4,8 +4,8 @@ package attacher
 
 import "testing"
 
-// What calls for a VolumeAttachment take is kept for as long as there is anything to call for: where somebody takes
-// its finalizer off, the next one at the node answers for it.
+// The inputs of a VolumeAttachment's calls are kept while a call may be needed: without its
+// finalizer, the node's next attachment answers for it.
 func TestCallsOfStrippedAttachmentsAreForgotten(t *testing.T) {
 	s := newStage(t)
 	commands := []string{"given create pv pv1 stamped", "given create csinode node1 id=nodeID1"}

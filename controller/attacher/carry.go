@@ -19,8 +19,7 @@ import (
 // outcome is a step's end, with the objects seen on the way.
 type outcome struct {
 	result decide.Result
-	// attachment and volume are newer states; gone, that the attachment is no
-	// more.
+	// attachment and volume are newer states; gone, that the attachment is deleted.
 	attachment *storagev1.VolumeAttachment
 	volume     *corev1.PersistentVolume
 	gone       bool
@@ -53,8 +52,8 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	}
 }
 
-// callOf has the inputs of a volume's calls, from any of its attachments: an unseen PersistentVolume is
-// replaced by another's.
+// callOf has the inputs of a volume's calls, from any of its attachments: an unseen
+// PersistentVolume is replaced by another's.
 func (e *engine) callOf(id decide.VolumeID) objects.Call {
 	for _, call := range e.calls {
 		if call.Handle == string(id) {
@@ -117,7 +116,6 @@ func (e *engine) stampVolume(ctx context.Context, pv *corev1.PersistentVolume, n
 	return o
 }
 
-// write changes the VolumeAttachment or its status.
 func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.VolumeAttachment) outcome {
 	if va == nil || va.UID != types.UID(step.UID) {
 		o := failed(fmt.Errorf("VolumeAttachment %s is not there any more", step.Name))
@@ -147,15 +145,14 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 	return o
 }
 
-// isGone says whether there is no such object any more: a webhook's answer of that kind is no proof.
+// isGone says whether the object is deleted: a webhook's answer of that kind is no proof.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !translate.Denied(err) }
 
-// changed says whether the API server refused a write because the object is
-// not as the patch expects it: a failed test is 422.
+// changed says whether the API server refused a write because the object differs from the patch's
+// expectation: a failed test is 422.
 func changed(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
 
-// patch is what a step writes to the VolumeAttachment, and whether it is
-// status.
+// patch is a step's patch of the VolumeAttachment, and whether it is status.
 func (e *engine) patch(step decide.Step, va *storagev1.VolumeAttachment) ([]byte, bool, error) {
 	status := *va.Status.DeepCopy()
 	switch step.Do {
@@ -180,7 +177,7 @@ func (e *engine) patch(step decide.Step, va *storagev1.VolumeAttachment) ([]byte
 	return patch, true, err
 }
 
-// absorb takes what a step showed of objects.
+// absorb takes in the objects that a step showed.
 func (e *engine) absorb(step decide.Step, o outcome) []decide.VolumeID {
 	var touched []decide.VolumeID
 	if pv := o.volume; pv != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// NewCommand returns the command line of moorage-attacher. It works until its
-// context is done, or until it has lost its lease.
+// NewCommand returns the command line of moorage-attacher. It works until its context is done, or
+// its lease is lost.
 func NewCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "moorage-attacher",

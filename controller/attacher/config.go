@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config is what an attacher needs to know.
+// Config configures an attacher.
 type Config struct {
 	// Kubeconfig is a file; empty for the service account of the pod.
 	Kubeconfig string
@@ -26,9 +26,8 @@ type Config struct {
 	RetryFirst, RetryMax time.Duration
 	// Workers is the most calls to the driver at a time.
 	Workers int
-	// ReconcileSync is the time between two comparisons with what the driver
-	// lists, PageSize the number of volumes that it is asked for at a time (0: as
-	// it likes).
+	// ReconcileSync is the time between two comparisons with the driver's list, PageSize the number
+	// of volumes per request (0: the driver's choice).
 	ReconcileSync time.Duration
 	PageSize      int
 	// DefaultFSType is for volumes that name no filesystem type.
@@ -56,8 +55,8 @@ type Election struct {
 // decide.Limit.
 const defaultWorkers = 1000
 
-// DefaultConfig returns the configuration that a command line starts from: the
-// defaults of external-attacher, but for its fixed rates.
+// DefaultConfig returns the configuration that a command line starts from: the defaults of
+// external-attacher, but for its fixed rates.
 func DefaultConfig() Config {
 	return Config{
 		Address: "/run/csi/socket",
@@ -68,8 +67,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that an attacher can't work with, and which
-// flag sets it.
+// Validate reports every field that an attacher can't work with, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	require := func(ok bool, format string, args ...any) {

@@ -53,8 +53,8 @@ This file is written by ` + "`go test ./controller/attacher -run 'Scenarios|Conf
 and a test compares it with the run.
 `
 
-// TestConformance checks that every upstream test has its scenario, that every
-// difference has its reason, and that the document says what the run said.
+// TestConformance checks that every upstream test has its scenario and every difference its reason,
+// and that the document equals the run.
 func TestConformance(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(docIntro)

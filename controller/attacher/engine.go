@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/fair"
 )
 
-// engineConfig is what an engine works with.
 type engineConfig struct {
 	Reader  objects.Reader
 	Rules   decide.Rules
@@ -28,8 +27,8 @@ type engineConfig struct {
 	Timeout time.Duration
 	// Workers is the most calls at a time.
 	Workers int
-	// Leading says whether this process still holds the lease; calls and writes
-	// are held back while it does not.
+	// Leading says whether this process still holds the lease; calls and writes are held back while
+	// it does not.
 	Leading func() bool
 	// Run runs a step outside of the caller's goroutine.
 	Run func(func())
@@ -59,12 +58,12 @@ type engine struct {
 	store *store
 	limit *decide.Limit
 	// started: all present objects were seen; before that nothing is decided. paused: the driver is
-	// away. In both that and stopping only known facts are written down.
+	// away. While paused or stopping, only known facts are written down.
 	started, paused, stopping bool
 
 	calls   map[string]objects.Call      // by UID, as long as the Book knows it
 	secrets map[string]map[string]string // by UID, from reading to calling
-	failed  map[string]codes.Code        // how an attachment's last call failed
+	failed  map[string]codes.Code        // the code of an attachment's last failed call
 
 	waiting fair.Row[decide.VolumeID]
 	timers  map[decide.VolumeID]func() bool
@@ -99,7 +98,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	return e, nil
 }
 
-// Start begins to decide. Everything that is in the API must have been seen.
+// Start begins to decide. Every object of the API must have been seen.
 func (e *engine) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,8 +121,7 @@ func (e *engine) Resume() {
 	e.lookAtAll()
 }
 
-// Stop begins no call any more, and returns when everything under way is over
-// and written down.
+// Stop begins no more calls, and returns when all work under way is over and written down.
 func (e *engine) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,10 +154,8 @@ func (e *engine) lookAtAll() {
 
 func (e *engine) now() time.Time { return e.config.Clock.Now() }
 
-// allowed says whether a step may begin at the moment.
 func (e *engine) allowed(a decide.Action) bool { return !e.paused && !e.stopping || a.Records() }
 
-// look decides on volumes and begins the decided steps.
 func (e *engine) look(ids ...decide.VolumeID) {
 	for _, id := range ids {
 		e.lookAt(id)
@@ -169,12 +165,12 @@ func (e *engine) look(ids ...decide.VolumeID) {
 // leaseRecheck is when to look again while the lease is in doubt.
 const leaseRecheck = time.Second
 
-// lookAt decides on a volume and begins the decided steps, except calls while others wait for one: it
-// joins them.
+// lookAt decides on a volume and begins the decided steps, except calls while others wait for one:
+// it joins them.
 func (e *engine) lookAt(id decide.VolumeID) { e.decideOn(id, false) }
 
-// decideOn is lookAt; if it is the volume's turn, its first call may begin though
-// others wait, and its next ones wait behind them.
+// decideOn is lookAt; if it is the volume's turn, its first call may begin though others wait, and
+// its next ones wait behind them.
 func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	if !e.started {
 		return
@@ -251,7 +247,7 @@ func (e *engine) begin(step decide.Step, turn decide.Turn) {
 	})
 }
 
-// end takes what a step brought.
+// end takes the results of a step.
 func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	now := e.now()
 	e.report(step, o, now.Sub(turn.Began))
@@ -277,7 +273,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	}
 }
 
-// answered takes the end of a call. A volume that fails again and again says something about itself,
+// answered takes the end of a call. Repeated failures of a volume tell something about the volume,
 // unless the driver pushes all back.
 func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
 	own := code != codes.OK && e.failed[uid] == code && !e.book.Crowded()

@@ -29,9 +29,8 @@ var (
 	secretsResource     = schema.GroupResource{Resource: "secrets"}
 )
 
-// fakeAPI is an API server in memory, for the resources of the attacher: it
-// stores what it is told as kube-apiserver does, and says in the transcript
-// what changed. Serial.
+// fakeAPI is an API server in memory for the attacher's resources: it stores objects as
+// kube-apiserver does, and writes changes into the transcript. Serial.
 type fakeAPI struct {
 	write       func(line string) // to the transcript
 	failures    map[string][]string
@@ -53,7 +52,7 @@ func newFakeAPI(write func(string)) *fakeAPI {
 	}
 }
 
-// fails says how the next request of a kind is to fail.
+// fails is how the next request of a kind must fail.
 func (f *fakeAPI) fails(kind string, resource schema.GroupResource, name string) (string, error) {
 	queue := f.failures[kind]
 	if len(queue) == 0 {
@@ -82,7 +81,7 @@ func (f *fakeAPI) bump(meta *metav1.ObjectMeta) {
 	meta.ResourceVersion = strconv.Itoa(f.version)
 }
 
-// putAttachment stores an object as somebody else's write, and lets it be seen.
+// putAttachment stores an object as another writer, and lets it be seen.
 func (f *fakeAPI) putAttachment(va *storagev1.VolumeAttachment) {
 	f.bump(&va.ObjectMeta)
 	if va.DeletionTimestamp != nil && len(va.Finalizers) == 0 {
@@ -213,8 +212,7 @@ func applied[T any](have *T, patch []byte) (*T, error) {
 	return next, json.Unmarshal(after, next)
 }
 
-// attachmentChange says in a few words what a write changes, and in a note what
-// it tells people.
+// attachmentChange is a write's change in a few words, and in a note its message to people.
 func attachmentChange(a, b *storagev1.VolumeAttachment) (text, note string) {
 	text = finalizerChange(a.Finalizers, b.Finalizers) + annotationChange(a.Annotations, b.Annotations)
 	switch {
@@ -271,7 +269,7 @@ func finalizerChange(a, b []string) string {
 	return text
 }
 
-// newUID numbers objects in the order in which they are made.
+// newUID numbers objects in the order of their creation.
 func (f *fakeAPI) newUID() types.UID {
 	f.version++
 	return types.UID("uid-" + strconv.Itoa(f.version))

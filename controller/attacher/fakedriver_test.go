@@ -14,18 +14,17 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// reply is how the fake driver answers one call.
 type reply struct {
 	code    codes.Code
 	message string
 	context map[string]string
-	hold    bool // answers only when told to
-	silent  bool // does what it is asked to, though the answer is an error
+	hold    bool // answers only on command
+	silent  bool // acts, though the answer is an error
 	idle    bool // does nothing, though the answer is ok
 }
 
-// fakeDriver answers as scripted, else with success, and keeps where its
-// volumes are. One call at a time runs in a test, except for those on hold.
+// fakeDriver answers as scripted, else with success, and keeps where its volumes are. One call at a
+// time runs in a test, except for those on hold.
 type fakeDriver struct {
 	write     func(line string) // to the transcript
 	replies   map[string][]reply
@@ -34,7 +33,7 @@ type fakeDriver struct {
 	answers   map[string]chan reply // of calls on hold
 }
 
-// acts says whether the driver does what it is asked to.
+// acts says whether the driver does the requested work.
 func (r reply) acts(err error) bool { return (err == nil || r.silent) && !r.idle }
 
 func (d *fakeDriver) Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error) {

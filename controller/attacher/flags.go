@@ -13,7 +13,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 )
 
-// commandLine is what the flags say beside the Config.
+// commandLine is the part of the flags beside the Config.
 type commandLine struct {
 	config  Config
 	logging *logsapi.LoggingConfiguration
@@ -37,8 +37,8 @@ func ignoredFlags() map[string]string {
 	return why
 }
 
-// parse reads arguments as external-attacher 4.12 does: with the flag package
-// of the standard library, so with one dash or two.
+// parse reads arguments as external-attacher 4.12 does: with the flag package of the standard
+// library, with one dash or two.
 func parse(args []string, usage io.Writer) (*commandLine, error) {
 	line := &commandLine{config: DefaultConfig(), logging: logsapi.NewLoggingConfiguration()}
 	flags := flag.NewFlagSet("moorage-attacher", flag.ContinueOnError)
@@ -104,7 +104,6 @@ func listenFlags(flags *flag.FlagSet, c *Config) (endpoint, metrics *string) {
 		flags.String("metrics-address", "", "older name of --http-endpoint")
 }
 
-// note says of each flag that was given whether it does nothing.
 func (l *commandLine) note(flags *flag.FlagSet, gates featureGates) {
 	flags.Visit(func(f *flag.Flag) {
 		if why, ok := ignoredFlags()[f.Name]; ok {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestStockCommandLines are command lines as drivers' manifests have them for
-// external-attacher 4.12: none of them may stop the attacher from starting.
+// TestStockCommandLines are command lines from drivers' manifests for external-attacher 4.12: none
+// of them may stop the attacher from starting.
 func TestStockCommandLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string

@@ -16,10 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// clientName is how the process names itself to the API server.
 const clientName = "moorage-attacher"
 
-// restConfig says how the API server is reached.
 func restConfig(c Config) (*rest.Config, error) {
 	config, err := connect.Rest(c.Kubeconfig, clientName)
 	if err != nil {
@@ -37,7 +35,6 @@ func restConfig(c Config) (*rest.Config, error) {
 // API server's fair share for one client, less than one connection takes.
 const parallelRequests = 64
 
-// kubeAPI is the API server behind a client.
 type kubeAPI struct {
 	client kubernetes.Interface
 	room   chan struct{}

@@ -22,9 +22,8 @@ import (
 // external-attacher's: of both, one works at a time.
 const lockPrefix = "external-attacher-leader-"
 
-// hold runs work while this process has the driver's lease, and gives it up
-// when work has ended. The context of work is canceled when the lease is lost;
-// that ctx is done is for work to see.
+// hold runs work while this process has the driver's lease, and gives the lease up when work has
+// ended. Losing the lease cancels work's context; work itself sees the end of ctx.
 func hold(ctx context.Context, c Election, client kubernetes.Interface, driver string, health *leaderelection.HealthzAdaptor,
 	work func(leading context.Context, held func() bool) error,
 ) error {
@@ -71,8 +70,7 @@ func lockName(name string) string {
 	return name
 }
 
-// namespace is where the Lease is: as told, or where the pod is, as
-// csi-lib-utils looks for it.
+// namespace is the Lease's: the configured one, or the pod's, as csi-lib-utils looks for it.
 func namespace(told string) string {
 	mounted, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Who is told to stop at the moment at which it is elected leaves no Lease behind
-// that the next attacher would have to wait for, whether it knows that it was or not;
-// and nothing works any more once hold has returned.
+// A process that is stopped at the moment of its election, known to it or not, leaves no Lease
+// behind that the next attacher would wait for; and nothing works any more once hold has returned.
 func TestToldToStopWhileElected(t *testing.T) {
 	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection breaks")} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// numbers are what an engine counts, at one moment.
 type numbers struct {
 	attachments, underWay, limit, waiting, unaccounted int
 }
@@ -22,8 +21,8 @@ func (e *engine) numbers() numbers {
 	}
 }
 
-// collector shows the numbers of an engine, and how its steps ended. All carry
-// the driver's name: every driver has an attacher of its own.
+// collector shows the numbers of an engine, and how its steps ended. All carry the driver's name:
+// every driver has an attacher of its own.
 type collector struct {
 	engine func() *engine
 	steps  *prometheus.CounterVec
@@ -41,7 +40,6 @@ func newCollector(driver string, engine func() *engine) *collector {
 	}, []string{"step", "result"})}
 }
 
-// gauge is one number.
 type gauge struct {
 	desc  *prometheus.Desc
 	value func(numbers) int
@@ -81,7 +79,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// count counts a step.
 func (c *collector) count(do decide.Action, r decide.Result) {
 	result := "ok"
 	switch {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// observe feeds an engine from informers and returns when it has seen
-// everything that there is. Without calls only the VolumeAttachments matter.
+// observe feeds an engine from informers and returns when it has seen all objects. Without calls
+// only the VolumeAttachments matter.
 func observe(ctx context.Context, client kubernetes.Interface, e *engine, calls bool) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	var synced []cache.InformerSynced
@@ -42,7 +42,6 @@ func observe(ctx context.Context, client kubernetes.Interface, e *engine, calls 
 	return factory.Shutdown, nil
 }
 
-// handlers hands objects of a kind to the engine.
 func handlers[T corev1.PersistentVolume | storagev1.CSINode | storagev1.VolumeAttachment](see, lose func(*T)) cache.ResourceEventHandler {
 	seen := func(object any) {
 		if o, ok := object.(*T); ok {
@@ -63,7 +62,6 @@ func handlers[T corev1.PersistentVolume | storagev1.CSINode | storagev1.VolumeAt
 	}
 }
 
-// slim leaves out unread fields.
 func slim(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

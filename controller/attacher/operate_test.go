@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What people copy from the page about moorage-attacher is true: it has the flags that are named.
+// The page about moorage-attacher is true for people who copy from it: the named flags exist.
 func TestOperatePageIsTrue(t *testing.T) {
 	_, page, found := strings.Cut(readText(t, "../../docs/operate/modes.md"), "\n## moorage-attacher\n")
 	flags := regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(page, -1)

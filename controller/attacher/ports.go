@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// api is what the engine asks of the API server. Errors are the API's own.
+// api is the part of the API server that the engine uses. Errors are the API's own.
 type api interface {
 	// PatchAttachment applies a JSON Patch to a VolumeAttachment, or to its status.
 	PatchAttachment(ctx context.Context, name string, patch []byte, status bool) (*storagev1.VolumeAttachment, error)
@@ -31,7 +31,6 @@ type backend interface {
 	List(ctx context.Context) (map[string][]string, error)
 }
 
-// clock tells the time and calls back.
 type clock interface {
 	Now() time.Time
 	// AfterFunc calls f once, outside of the caller's goroutine, unless stop is

@@ -27,9 +27,10 @@ const (
 	identifyRetry   = time.Second
 )
 
-// Run works for the driver beside it until ctx is done. Then it begins nothing more, waits for steps
-// under way, and releases its lease. It returns an error when it can't go on, such as when the lease is
-// lost or the driver has become another: then the process must start over, with nothing remembered.
+// Run works for the driver beside it until ctx is done. Then it begins nothing more, waits for
+// steps under way, and releases its lease. It returns an error when it can't go on, such as when
+// the lease is lost or the driver has become another: then the process must start over, with
+// nothing remembered.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -43,7 +44,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	// The lease is renewed by a client of its own: nothing else holds it up.
+	// The lease is renewed by a client of its own, without delay.
 	electionClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
@@ -51,7 +52,6 @@ func Run(ctx context.Context, c Config) error {
 	return run(ctx, c, client, electionClient)
 }
 
-// process is one attacher at work.
 type process struct {
 	config   Config
 	client   kubernetes.Interface
@@ -96,7 +96,6 @@ func run(ctx context.Context, c Config, client, electionClient kubernetes.Interf
 	return hold(ctx, c.Election, electionClient, p.identity.Name, health, work)
 }
 
-// disconnected notes that the connection to the driver broke.
 func (p *process) disconnected() {
 	select {
 	case p.lost <- struct{}{}:
@@ -149,11 +148,11 @@ func (p *process) engineConfig(held func() bool) engineConfig {
 	}
 }
 
-// errDriverChanged says that what the attacher was set up for is no more.
+// errDriverChanged says that the attacher's setup is outdated.
 var errDriverChanged = errors.New("the CSI driver has changed its name or capabilities: starting over")
 
-// follow keeps the engine in step with the driver until ctx is done: compares its list, and reconnects
-// after a loss.
+// follow keeps the engine in step with the driver until ctx is done: compares its list, and
+// reconnects after a loss.
 func (p *process) follow(ctx context.Context, e *engine) error {
 	var list <-chan time.Time
 	if p.identity.Lists {
@@ -183,7 +182,7 @@ func (p *process) follow(ctx context.Context, e *engine) error {
 	}
 }
 
-// reconcile gives the driver as much time as there is until the next time.
+// reconcile gives the driver all the time until the next comparison.
 func (p *process) reconcile(ctx context.Context, e *engine) {
 	ctx, cancel := context.WithTimeout(ctx, max(p.config.Timeout, p.config.ReconcileSync))
 	defer cancel()

@@ -30,10 +30,9 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// patience is for what must come about; nothing waits that long unless it fails.
+// patience is a test's longest wait; only a failing test takes it.
 const patience = 20 * time.Second
 
-// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); {
@@ -44,7 +43,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// running is an attacher at work.
 type running struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -184,9 +182,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce attaches and detaches many volumes, half of them stamped by the
-// controller, and counts: for those one write to attach and one to detach, beside
-// the one that a PersistentVolume gets once in its life.
+// TestManyAtOnce attaches and detaches many volumes, half of them stamped by the controller, and
+// counts writes: a stamped volume has one to attach and one to detach, beside the
+// PersistentVolume's one in its life.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 100
 	server, driver := cluster(t, volumes), newSocketDriver(t)
@@ -368,7 +366,7 @@ func TestMetricsAndHealth(t *testing.T) {
 			t.Errorf("the metrics lack %s", line)
 		}
 	}
-	// What the chart's alerts and dashboard ask an attacher for.
+	// The metrics of the chart's alerts and dashboard.
 	asked := readText(t, "../../charts/moorage/files/alerts.yaml") + readText(t, "../../charts/moorage/files/dashboard.json")
 	names := regexp.MustCompile(`\b(?:moorage_attacher|csi_sidecar)_[a-z_]+`).FindAllString(asked, -1)
 	if len(names) < 5 {
@@ -408,7 +406,7 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
-// TestListedElsewhere lets the driver lose a volume behind everybody's back.
+// TestListedElsewhere lets the driver lose a volume without a call.
 func TestListedElsewhere(t *testing.T) {
 	server, driver := cluster(t, 2), newSocketDriver(t)
 	driver.start(t)
@@ -426,8 +424,8 @@ func TestListedElsewhere(t *testing.T) {
 	}
 }
 
-// TestLeaseGivenUpAfterALateRenewal has a renewal that nobody waits for any more
-// come between the last look at the lease and its end.
+// TestLeaseGivenUpAfterALateRenewal has an abandoned renewal arrive between the last look at the
+// lease and its end.
 func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)
@@ -440,7 +438,7 @@ func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	late := false
 	server.Intercept(func(r apitest.Request, serve func()) error {
 		if strings.HasPrefix(r.Resource, "leases") && strings.Contains(r.Body, `"leaseDurationSeconds":1,`) && !late {
-			late = true // as it is being given up
+			late = true // during the release
 			var l coordinationv1.Lease
 			if server.Get("leases", "kube-system", name, &l) {
 				l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}

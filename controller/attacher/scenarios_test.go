@@ -11,14 +11,13 @@ import (
 	"testing"
 )
 
-// rewrite takes what the attacher does now for what it should do:
+// rewrite makes the attacher's present behaviour the expectation:
 //
 //	go test ./controller/attacher -run Scenarios -rewrite
 //
 // Then read the difference.
 var rewrite = flag.Bool("rewrite", false, "write the transcripts in testdata, and the table in docs, anew")
 
-// TestScenarios plays every scenario of testdata and compares the transcript.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// scenario is one section of a file in testdata: what is there, what happens,
-// what the stock attacher does then (if it has a test of it), and what ours
-// does, which is the expectation.
+// scenario is a section of a file in testdata: the objects, the events, the stock attacher's
+// behaviour (if it has a test of it), and ours, the expectation.
 type scenario struct {
 	file, name string
 	commands   []string // as written
@@ -34,8 +33,7 @@ func (s scenario) source() (at, title string) {
 	return at, title
 }
 
-// verdict compares ours with stock: the same, less of it in the same order, or
-// something else.
+// verdict compares ours with stock: the same, less of it in the same order, or something else.
 func (s scenario) verdict() string {
 	stock, ours := essence(s.stock), essence(s.ours)
 	if slices.Equal(stock, ours) {
@@ -56,7 +54,7 @@ func (s scenario) verdict() string {
 	return verdict
 }
 
-// essence leaves out what only explains: time that passes, and messages.
+// essence leaves out the mere explanations: passing time, and messages.
 func essence(transcript []string) []string {
 	var lines []string
 	for _, line := range transcript {
@@ -69,7 +67,6 @@ func essence(transcript []string) []string {
 	return lines
 }
 
-// readScenarios reads a file of testdata.
 func readScenarios(t *testing.T, file string) []scenario {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -99,7 +99,7 @@ func (e *engine) sawVolume(pv *corev1.PersistentVolume) []decide.VolumeID {
 	return e.readAgain(e.store.byVolume[pv.Name])
 }
 
-// readAgain reads attachments after something that they refer to has changed.
+// readAgain reads attachments after a change of an object that they refer to.
 func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	var touched []decide.VolumeID
 	for name := range names {
@@ -111,9 +111,8 @@ func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	return slices.Compact(touched)
 }
 
-// read makes a fact of an attachment of this driver. The inputs of its calls are kept: should its
-// PersistentVolume be lost while the volume is attached, or be made again for another volume, it can
-// still be detached.
+// read makes a fact of an attachment of this driver. It keeps the inputs of the calls for a detach
+// after its PersistentVolume is lost, or is made again for another volume.
 func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) {
 	if va == nil || va.Spec.Attacher != e.config.Reader.Driver {
 		return decide.Attachment{}, false
@@ -136,7 +135,7 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 }
 
 // otherThan says whether an attachment was attached, or made, for another volume than its
-// PersistentVolume's present one. For an unseen attachment its name decides, if Kubernetes gives such
+// PersistentVolume's present one. An unseen attachment's name decides, if Kubernetes gives such
 // names. An in-tree volume may have another name, and be the same.
 func (e *engine) otherThan(a *decide.Attachment, call, kept objects.Call, known bool) bool {
 	if known && (a.Stamped || a.Attached) && !kept.Migrated && call.Handle != kept.Handle {

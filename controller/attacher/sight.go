@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// Reconcile compares every attachment with where the driver says its volumes
-// are, and tells where they are without one.
+// Reconcile compares every attachment with the driver's list, and reports volumes at nodes without
+// an attachment.
 func (e *engine) Reconcile(ctx context.Context) error {
 	asOf := e.now()
 	published, err := e.config.Backend.List(ctx)

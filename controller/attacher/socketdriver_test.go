@@ -19,8 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// socketDriver is a CSI driver behind a socket, as the sidecar meets it. Safe
-// for parallel use.
+// socketDriver is a CSI driver behind a socket, as the sidecar meets it. Safe for parallel use.
 type socketDriver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -38,7 +37,6 @@ type socketDriver struct {
 	failures  map[string][]failure            // to come, by method
 }
 
-// failure is what one call comes to.
 type failure struct {
 	code codes.Code
 	// done: it has its effect all the same.
@@ -47,7 +45,7 @@ type failure struct {
 	hang <-chan struct{}
 }
 
-// fail has a call come to the next failure of its method, if there is one.
+// fail gives a call the next failure of its method, if there is one.
 func (d *socketDriver) fail(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	d.mu.Lock()
@@ -93,7 +91,6 @@ func newSocketDriver(t *testing.T) *socketDriver {
 	return d
 }
 
-// start listens; stop breaks every connection.
 func (d *socketDriver) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("unix", d.path)

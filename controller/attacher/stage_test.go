@@ -21,9 +21,8 @@ import (
 
 const testDriver = "disk.example.com"
 
-// stage plays a scenario: an engine between a fake API server and a fake
-// driver, one step at a time, so that the same script gives the same
-// transcript.
+// stage plays a scenario: an engine between a fake API server and a fake driver, step by step: a
+// script always gives the same transcript.
 type stage struct {
 	t       *testing.T
 	clock   *fakeClock
@@ -64,8 +63,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// write adds a line to the transcript, after one that says how much time has
-// passed since the last.
+// write adds a line to the transcript, after a line with the time since the last.
 func (s *stage) write(line string) {
 	if passed := s.clock.now.Sub(s.lineAt); passed > 0 {
 		s.lines = append(s.lines, "... "+passed.Round(100*time.Millisecond).String())
@@ -74,7 +72,6 @@ func (s *stage) write(line string) {
 	s.lines = append(s.lines, strings.ReplaceAll(line, s.reader.Finalizer(), "finalizer"))
 }
 
-// play runs a scenario's commands and returns the transcript.
 func (s *stage) play(commands []string) []string {
 	for _, c := range commands {
 		when, rest, _ := strings.Cut(c, " ")
@@ -95,7 +92,6 @@ func (s *stage) play(commands []string) []string {
 	return s.lines
 }
 
-// start starts the engine on what is there.
 func (s *stage) start() {
 	if s.started {
 		return
@@ -105,7 +101,7 @@ func (s *stage) start() {
 	s.settle()
 }
 
-// kill ends the engine in the middle of what it does.
+// kill ends the engine in the middle of its work.
 func (s *stage) kill() {
 	s.engine.mu.Lock()
 	s.engine.stopping = true
@@ -180,7 +176,6 @@ func (s *stage) await() {
 	}
 }
 
-// pass lets time go by.
 func (s *stage) pass(d time.Duration) {
 	end := s.clock.now.Add(d)
 	for s.clock.step(end) {
@@ -199,7 +194,6 @@ func (s *stage) reply(call string, r reply) {
 	s.settle()
 }
 
-// do carries out a command.
 func (s *stage) do(command string) {
 	head, rest, _ := strings.Cut(command, " ")
 	w := parseWords(rest)
@@ -320,7 +314,6 @@ func parseReply(t *testing.T, how string) reply {
 	return r
 }
 
-// put creates or replaces an object.
 func (s *stage) put(w words) {
 	kind, name := w.at(0), w.at(1)
 	meta := metav1.ObjectMeta{Name: name, UID: s.api.newUID(), CreationTimestamp: metav1.NewTime(s.clock.now)}
@@ -429,8 +422,8 @@ func (s *stage) remove(w words) {
 	}
 }
 
-// finalizer puts one on a VolumeAttachment or PersistentVolume, or takes it
-// off: "finalizer va va1 +other".
+// finalizer puts one on a VolumeAttachment or PersistentVolume, or takes it off: "finalizer va va1
+// +other".
 func (s *stage) finalizer(w words) {
 	name, off := strings.CutPrefix(w.at(2), "-")
 	name = strings.TrimPrefix(name, "+")

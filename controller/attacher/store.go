@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// store has the newest seen state of each object, from the informers or from an own write. Its methods
-// are serial. Objects are shared with the informers and never changed.
+// store has the newest seen state of each object, from the informers or from an own write. Its
+// methods are serial. Objects are shared with the informers and never changed.
 type store struct {
 	attachments map[string]*storagev1.VolumeAttachment
 	volumes     map[string]*corev1.PersistentVolume
@@ -45,8 +45,7 @@ func older(a, b metav1.Object) bool {
 	return err == nil && c < 0
 }
 
-// seeAttachment says whether the state is new, and which object of the same
-// name is gone.
+// seeAttachment says whether the state is new, and which object of the same name is gone.
 func (s *store) seeAttachment(va *storagev1.VolumeAttachment) (replaced types.UID, fresh bool) {
 	have := s.attachments[va.Name]
 	if have != nil && older(va, have) {

@@ -19,16 +19,14 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// probeEvery is the longest time for which decide leaves a driver alone that
-// pushes everybody back.
+// probeEvery is the longest time without a call to a driver that pushes all calls back.
 const probeEvery = 30 * time.Second
 
-// floor is the smallest number of calls at a time that a driver is given.
+// floor is the smallest limit of a driver's simultaneous calls.
 const floor = 10
 
-// storm is an engine with many volumes, and a driver that answers as it likes: a
-// refusal at once, anything else after as long as a write takes, too. The clock is
-// moved by the test alone. Serial.
+// storm is an engine with many volumes, and a driver with any answers: a refusal at once, any other
+// answer after the time of a write. Only the test moves the clock. Serial.
 type storm struct {
 	*stage
 	step   time.Duration
@@ -37,7 +35,7 @@ type storm struct {
 	// others. 0: any number.
 	takes    int
 	underWay int // calls
-	busy     int // those of them that are carried out
+	busy     int // calls that are carried out
 	refuse   bool
 	calls    int
 	callsAt  map[string]int // by node
@@ -62,8 +60,7 @@ func newStorm(t *testing.T, step time.Duration, seed uint64, answer func(node st
 	return s
 }
 
-// run runs a step of the engine after its time. A call has a place in the limit
-// by then.
+// run runs a step of the engine after its time. A call has a place in the limit by then.
 func (s *storm) run(f func()) {
 	if s.engine.limit.InUse() == s.underWay {
 		s.clock.AfterFunc(s.step, f)
@@ -84,7 +81,6 @@ func (s *storm) run(f func()) {
 // refusal takes that part of a call's time.
 const refusal = 50
 
-// ends has a call answered.
 func (s *storm) ends(f func(), refuse bool) {
 	s.underWay--
 	s.refuse = refuse
@@ -154,8 +150,8 @@ func (s *storm) deliver() {
 	}
 }
 
-// pass lets time pass until no more attachments than so many are yet to be attached
-// or detached, or the time is over, and returns how long it took.
+// pass lets time pass until at most so many attachments are left to do, or the time is over, and
+// returns how long it took.
 func (s *storm) pass(left int, limit time.Duration) time.Duration {
 	began := s.clock.now
 	for s.left() > left && s.clock.step(began.Add(limit)) {
@@ -174,9 +170,8 @@ func (s *storm) left() int {
 	return n
 }
 
-// However long a driver pushes everybody back, it is asked ever less; and all
-// volumes are attached, or detached, soon after it takes calls again, with one call
-// each.
+// The longer a driver pushes all calls back, the less it is asked. Soon after it takes calls again,
+// all volumes are attached, or detached, with one call each.
 func TestEverybodyIsPushedBack(t *testing.T) {
 	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(20, 300).Draw(r, "volumes")
@@ -217,8 +212,8 @@ func TestEverybodyIsPushedBack(t *testing.T) {
 	})
 }
 
-// A driver that takes so many calls at a time and pushes the rest back is kept
-// busy, and not asked in vain for long.
+// A driver that takes so many calls at a time and pushes the rest back is kept busy, and not asked
+// in vain for long.
 func TestSomeArePushedBack(t *testing.T) {
 	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(20, 400).Draw(r, "volumes")
@@ -237,7 +232,6 @@ func TestSomeArePushedBack(t *testing.T) {
 	})
 }
 
-// A node that has no room slows nobody down at the others.
 func TestOneNodeIsFull(t *testing.T) {
 	const full, others, step = 30, 250, time.Second
 	s := newStorm(t, step, 1, func(node string) codes.Code {

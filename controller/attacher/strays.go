@@ -15,16 +15,15 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// stray is a PersistentVolume with the driver's IDs of the nodes where it lists the volume without a
-// VolumeAttachment, joined by commas; empty if there are none any more.
+// stray is a PersistentVolume with the driver's IDs of the nodes where it lists the volume without
+// a VolumeAttachment, joined by commas; empty if there are none any more.
 type stray struct {
 	pv    *corev1.PersistentVolume
 	nodes string
 }
 
-// strayed lists the strays to write, from the driver's list and the part of it that VolumeAttachments
-// account for, in any state. A list may be older than a detach: only entries in two lists in a row
-// count.
+// strayed lists the strays to write: the driver's list without the entries of VolumeAttachments in
+// any state. A list may be older than a detach: only entries in two lists in a row count.
 func (e *engine) strayed(published map[string][]string, accounted map[string]map[string]bool) []stray {
 	var list []stray
 	seen := map[string][]string{}

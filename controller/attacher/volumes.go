@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// volumeWork is the work on a PersistentVolume's finalizer.
 type volumeWork struct {
 	running  bool
 	failures int
@@ -54,8 +53,7 @@ func (e *engine) lookAtVolume(name string) {
 	})
 }
 
-// unneeded says whether the attacher's finalizer on a PersistentVolume holds
-// nothing any more.
+// unneeded says whether a PersistentVolume no longer needs the attacher's finalizer.
 func (e *engine) unneeded(pv *corev1.PersistentVolume) bool {
 	return decide.PersistentVolume{
 		Stamped:  slices.Contains(pv.Finalizers, e.config.Reader.Finalizer()),

@@ -46,8 +46,8 @@ func TestStaysWhereItIsWanted(t *testing.T) {
 	})
 }
 
-// TestLooksBeforeItUnpublishes: a driver that can say where the volume is
-// need not be asked to detach it first.
+// TestLooksBeforeItUnpublishes: a driver that can say where the volume is need not be asked to
+// detach it first.
 func TestLooksBeforeItUnpublishes(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)
@@ -71,8 +71,8 @@ func annotate(t *testing.T, server *apitest.Server, name, key, value string) {
 	}
 }
 
-// TestOthersWriteToo has somebody put a finalizer on each object just before
-// the attacher's write arrives.
+// TestOthersWriteToo has another writer put a finalizer on each object just before the attacher's
+// write arrives.
 func TestOthersWriteToo(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)

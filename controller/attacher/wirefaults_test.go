@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/test/leaktest"
 )
 
-// controllerMethods are the calls about one volume.
 func controllerMethods() []string {
 	return []string{"ControllerPublishVolume", "ControllerUnpublishVolume", "ControllerGetVolume"}
 }
@@ -40,10 +39,9 @@ func noLeak(t *testing.T) (ended func()) {
 	return leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher.", "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 }
 
-// TestEveryCodeOverTheWire has a driver behind a socket answer each call with
-// each code, once before and once after it did what it was asked: the code and
-// the driver's words are told, every volume is attached and detached all the
-// same, and nobody is left who waits.
+// TestEveryCodeOverTheWire has a driver behind a socket answer each call with each code, once
+// before and once after the work. The code and the driver's words are told, every volume is still
+// attached and detached, and no goroutine waits on.
 func TestEveryCodeOverTheWire(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		t.Run(code.String(), func(t *testing.T) {
@@ -59,7 +57,7 @@ func TestEveryCodeOverTheWire(t *testing.T) {
 			c.RetryFirst = time.Millisecond
 			r := sidecar(t, server, c)
 			told := watchErrors(t, server)
-			// One volume after the other, so that it is told which call failed.
+			// The volumes come one by one, to show which call failed.
 			attach(t, server, "va0", "pv0", "node1", false)
 			eventually(t, "attached", attached(server, "va0"))
 			detach(t, server, "va0")
@@ -82,7 +80,6 @@ func TestEveryCodeOverTheWire(t *testing.T) {
 	}
 }
 
-// want says that a volume is wanted where it is.
 func want(t *testing.T, server *apitest.Server, name string) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationWanted: "default/pod"}}})
@@ -106,13 +103,11 @@ func (d *socketDriver) spent() bool {
 	return true
 }
 
-// seenErrors are the errors that VolumeAttachments have shown.
 type seenErrors struct {
 	stop func()
 	seen chan *storagev1.VolumeError
 }
 
-// watchErrors collects them from now on.
 func watchErrors(t *testing.T, server *apitest.Server) *seenErrors {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,7 +117,7 @@ func watchErrors(t *testing.T, server *apitest.Server) *seenErrors {
 		// It is answered with the first event.
 		watch, err := server.Kube.StorageV1().VolumeAttachments().Watch(ctx, metav1.ListOptions{})
 		if err != nil {
-			return // nothing was told
+			return // no errors were told
 		}
 		for event := range watch.ResultChan() {
 			if va, ok := event.Object.(*storagev1.VolumeAttachment); ok {
@@ -153,7 +148,7 @@ func (s *seenErrors) check(t *testing.T, code codes.Code) {
 	}
 }
 
-// TestListFailsWithEveryCode: what the driver can't list is compared later.
+// TestListFailsWithEveryCode: a failed list is compared later.
 func TestListFailsWithEveryCode(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	ended := noLeak(t)
@@ -177,8 +172,8 @@ func TestListFailsWithEveryCode(t *testing.T) {
 	ended()
 }
 
-// TestHangsOverTheWire has each call never be answered, with others waiting: only
-// that volume waits, and nobody is left when the driver is killed.
+// TestHangsOverTheWire has each call never be answered, with others waiting: only that volume
+// waits, and no goroutine is left when the driver is killed.
 func TestHangsOverTheWire(t *testing.T) {
 	for _, method := range append(controllerMethods(), "ListVolumes") {
 		t.Run(method, func(t *testing.T) {

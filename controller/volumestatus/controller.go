@@ -43,7 +43,7 @@ type Writer interface {
 	PublishPod(context.Context, *ledger.Pod, execute.PodStatus) error
 }
 
-// Config is what a Controller works with.
+// Config configures a Controller.
 type Config struct {
 	Cache   Cache
 	Write   Writer
@@ -70,7 +70,7 @@ type Controller struct {
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 	stuck   map[string]stuck     // pods with a node that wait, by UID
-	ended   releases             // ended pods whose kubelet still has their volumes
+	ended   releases             // ended pods with volumes at their kubelet
 	gone    work.Sweep           // of all four
 }
 
@@ -92,10 +92,10 @@ func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 	return "", work.Touched
 }
 
-// Add has a pod, named by its UID, looked at.
+// Add has the pod of a UID looked at.
 func (c *Controller) Add(uid string) { c.queue.Add(uid) }
 
-// Later has a pod looked at after the touched ones.
+// Later has a pod looked at after the touched pods.
 func (c *Controller) Later(uid string) { c.queue.Later(uid) }
 
 // Depth is how many pods are due. Safe for parallel use.
@@ -132,8 +132,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	return later, c.publish(ctx, object, pod, st, now)
 }
 
-// worth says whether a pod's state is worth a write, and if not yet, after how
-// long it will be.
+// worth says whether a pod's state is worth a write, and if not yet, after how long it will be.
 func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) (bool, time.Duration) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	switch {
@@ -142,7 +141,7 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	case pod.Phase == ledger.PodFinished:
 		return c.worthAtEnd(object, pod, st, stamped)
 	case object.DeletionTimestamp != nil:
-		return st.broken, 0 // it mounts nothing any more: only a promise that is over is taken back
+		return st.broken, 0 // it mounts nothing any more: only an outdated promise is taken back
 	case st.safe:
 		c.podLeft(pod.UID)
 		return stamped, 0
@@ -155,10 +154,10 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	return true, c.config.Grace // time, or other objects, may change it without an event for the pod
 }
 
-// worthAtEnd is worth for a pod with ended containers. The pod is informed at once that its volumes are
-// not safe to mount any more, before its kubelet unmounts them; and about each volume that the kubelet
-// has let go of, before the detach. A terminating pod without finalizers costs no write as long as its
-// kubelet has the volumes: the kubelet unmounts them, and then deletes the pod.
+// worthAtEnd is worth for a pod with ended containers. The pod is told at once that its volumes are
+// no longer safe to mount, before its kubelet unmounts them; and of each volume that the kubelet
+// has let go of, before the detach. A terminating pod without finalizers costs no write while its
+// kubelet has the volumes: the kubelet then deletes the pod.
 func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, stamped bool) (bool, time.Duration) {
 	stays := object.DeletionTimestamp == nil || len(object.Finalizers) > 0
 	switch {
@@ -173,7 +172,7 @@ func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, s
 	return stays || st.letGo, c.config.Grace
 }
 
-// publish writes a pod's state, unless the pod says so already.
+// publish writes a pod's state, unless the pod has it already.
 func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) error {
 	annotation, err := st.status.Annotation()
 	if err != nil {
@@ -212,15 +211,15 @@ func condition(object *corev1.Pod, st state, since time.Time) corev1.PodConditio
 	return c
 }
 
-// saysOtherwise says whether a pod has a condition, and it says something else: it names the reason that lasts,
-// and the annotation the first one of each volume.
+// saysOtherwise says whether a pod has a different condition. The condition names the lasting
+// reason, and the annotation the first reason of each volume.
 func saysOtherwise(object *corev1.Pod, is corev1.PodCondition) bool {
 	return slices.ContainsFunc(object.Status.Conditions, func(was corev1.PodCondition) bool {
 		return was.Type == is.Type && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message)
 	})
 }
 
-// since says since when this process has seen a pod wait.
+// since is the time since which this process has seen a pod wait.
 func (c *Controller) since(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +230,7 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 	return c.waiting[uid]
 }
 
-// sweep forgets the pods that are gone: nothing has one looked at again that is
-// deleted while it waits. mu is held.
+// sweep forgets gone pods: a pod that is deleted while it waits is not looked at again. mu is held.
 func (c *Controller) sweep() {
 	known := func() int { return len(c.waiting) + len(c.next) + len(c.stuck) + len(c.ended.volumes) }
 	if !c.gone.Due(known()) {
@@ -256,7 +254,7 @@ func (c *Controller) podLeft(uid string) {
 	c.ended.drop(uid)
 }
 
-// podBound forgets when a pod that has a node now was due for a message about its missing node.
+// podBound forgets when a pod that now has a node was due for a message about its missing node.
 func (c *Controller) podBound(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

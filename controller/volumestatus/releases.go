@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// releases are ended pods whose kubelet still has their volumes, by the volumes: an ended pod is no
-// user of a volume, and a change of the volume would not have it looked at.
+// releases are ended pods by the volumes that their kubelet still has: an ended pod is no user of a
+// volume, and a change of the volume would not have it looked at.
 type releases struct {
 	volumes map[string][]ledger.VolumeID // of each pod, by UID
 	pods    map[ledger.VolumeID]map[string]bool
@@ -19,7 +19,7 @@ func newReleases() releases {
 	return releases{volumes: map[string][]ledger.VolumeID{}, pods: map[ledger.VolumeID]map[string]bool{}}
 }
 
-// set says which volumes a pod waits for.
+// set sets the volumes that a pod waits for.
 func (r releases) set(uid string, volumes []ledger.VolumeID) {
 	r.drop(uid)
 	r.volumes[uid] = volumes
@@ -31,7 +31,6 @@ func (r releases) set(uid string, volumes []ledger.VolumeID) {
 	}
 }
 
-// drop forgets a pod.
 func (r releases) drop(uid string) {
 	for _, v := range r.volumes[uid] {
 		if delete(r.pods[v], uid); len(r.pods[v]) == 0 {
@@ -41,7 +40,7 @@ func (r releases) drop(uid string) {
 	delete(r.volumes, uid)
 }
 
-// keep forgets the pods that are not known.
+// keep forgets unknown pods.
 func (r releases) keep(known func(uid string) bool) {
 	for uid := range maps.Clone(r.volumes) {
 		if !known(uid) {
@@ -60,8 +59,8 @@ func (c *Controller) awaitRelease(uid string, volumes []ledger.VolumeID) {
 	c.ended.set(uid, volumes)
 }
 
-// AddEnded has the pods looked at that have ended and wait for their kubelet to let go of a volume. Safe
-// for parallel use.
+// AddEnded has the ended pods looked at that wait for their kubelet to let go of a volume. Safe for
+// parallel use.
 func (c *Controller) AddEnded(volume ledger.VolumeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// state is where a pod's volumes are.
+// state is the state of a pod's volumes.
 type state struct {
 	status   v1alpha1.VolumeStatus
 	finished bool              // the pod's containers have ended
 	safe     bool              // every volume is safe to mount
-	broken   bool              // the pod calls a volume safe to mount that is not safe any more
+	broken   bool              // the pod calls a volume safe to mount that no longer is
 	letGo    bool              // the kubelet has let go of a finished pod's volume
-	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet has not let go of
-	reasons  []arbiter.Reason  // why one is not safe to mount
-	waits    []wait            // the first reason of each that is not
+	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet still has
+	reasons  []arbiter.Reason  // why a volume is not safe to mount
+	waits    []wait            // the first reason of each such volume
 }
 
 // wait is a volume that is not safe to mount, by its name in the pod.
@@ -58,7 +58,7 @@ func (s state) first() arbiter.Reason {
 	return s.reasons[0]
 }
 
-// stateOf tells where a pod's volumes are, for the node that it is bound to. said is what the pod says of
+// stateOf is the state of a pod's volumes at the pod's node. said is the pod's present status of
 // them.
 func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.VolumeStatus, now time.Time) state {
 	node := p.Node
@@ -76,7 +76,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 			entry.PersistentVolume = need.Claim.PersistentVolume
 		}
 		if link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver) {
-			entry.SafeToMount = true // nothing has to be attached
+			entry.SafeToMount = true // it needs no attachment
 			st.status.Volumes = append(st.status.Volumes, entry)
 			continue
 		}
@@ -107,8 +107,8 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 	return st
 }
 
-// end completes the status of a volume whose pod has finished. safeToDetach is written while the volume
-// is attached, and never after the detach; once written, it stays.
+// end completes the status of a finished pod's volume. safeToDetach is written while the volume is
+// attached, and never after the detach; once written, it stays.
 func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a arbiter.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
 	volume := snapshot.Volume(id)
 	place := volume.NodeVolume(node)

@@ -14,11 +14,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod that is deleted while it waits is not looked at again, and not remembered
-// for ever.
+// A pod that is deleted while it waits is not looked at again, and is forgotten.
 func TestPodsThatGoWhileTheyWait(t *testing.T) {
 	g := newGate(t, true)
-	const few = 128 // are no reason to look who is gone
+	const few = 128 // too few for a search for gone pods
 	words := "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used)."
 	for i := range 20 * few {
 		pod := g.pod(ledger.PodLive, "1")

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// tell makes events of news on a pod, after its write: each volume that waits for another reason than
-// before, and the end of waiting. object is the pod before, so that no process reports anything twice.
+// tell makes events of news on a pod, after its write: each volume with a new reason to wait, and
+// the end of waiting. object is the pod before: no process reports anything twice.
 func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	told := toldReasons(object)
 	switch {
@@ -41,8 +41,8 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	}
 }
 
-// toldReasons are those that a pod's volume status has, by the volumes' names;
-// the placeholder has none.
+// toldReasons are the reasons in a pod's volume status, by the volumes' names; the placeholder has
+// none.
 func toldReasons(object *corev1.Pod) map[string]string {
 	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
 	if err != nil {

@@ -17,16 +17,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// settling is for how long a pod has to be without a node until that is told.
+// settling is how long a pod must be without a node before it is told.
 const settling = 3 * time.Second
 
 // maxWords keeps an annotation readable.
 const maxWords = 1024
 
 // reportUnscheduled writes on a stamped pod without a node the causes of its volumes' wait, in the
-// words of its scheduler's condition PodScheduled: they are about all nodes, and have reasons that
-// Moorage does not know. It is written when the wait has lasted for settling, and later changes at most
-// once in Grace.
+// words of the scheduler's condition PodScheduled: they cover all nodes, and reasons that Moorage
+// does not know. It writes after settling, and later changes at most once in Grace.
 func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	says := refusal(object)
@@ -58,8 +57,7 @@ func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, p
 	return 0, nil
 }
 
-// refusal is what the scheduler says of a pod without a node; nil when it says
-// nothing.
+// refusal is the scheduler's condition of a pod without a node; nil without a message.
 func refusal(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
@@ -70,9 +68,8 @@ func refusal(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// waitsFor is the state of a pod without a node: each volume that the scheduler's
-// words are about is told them, with the code of its own reason. first is the
-// first of these codes.
+// waitsFor is the state of a pod without a node: each volume of the scheduler's words has them,
+// with the code of its own reason. first is the first of these codes.
 func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
 	request := arbiter.PodRequest(s, p)
 	st.status.UID = types.UID(p.UID)
@@ -85,7 +82,7 @@ func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, 
 		}
 		switch code := codeOf(reasons, name(v), id.Driver, says); {
 		case link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver):
-			entry.SafeToMount = true // nothing has to be attached
+			entry.SafeToMount = true // it needs no attachment
 		case code == "":
 			entry.Reason = v1alpha1.ReasonPending
 		default:
@@ -99,7 +96,7 @@ func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, 
 	return st, first
 }
 
-// name is what a volume is called in words for people.
+// name is a volume's name for people.
 func name(v ledger.PodVolume) string {
 	if v.Claim != "" {
 		return v.Claim
@@ -107,9 +104,8 @@ func name(v ledger.PodVolume) string {
 	return v.Name
 }
 
-// codeOf is why a volume keeps its pod from having a node: its own reason that
-// the scheduler's words give, or one of its driver's; empty when the words are
-// about neither.
+// codeOf is the code of a volume's own reason, or of its driver's, that the scheduler's words give;
+// empty without one.
 func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	if mentions(says, "claim "+name) || mentions(says, "volume "+name) || strings.Contains(says, fmt.Sprintf("persistentvolumeclaim %q", name)) {
 		for _, r := range reasons {
@@ -129,18 +125,18 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	return arbiter.NoFreeSlot
 }
 
-// saysOf says whether a text has the words of a reason, without the driver's own words at their end.
+// saysOf says whether a text has the words of a reason, without the driver's own words at their
+// end.
 func saysOf(text string, r arbiter.Reason) bool {
 	if strings.Contains(text, r.Message()) {
 		return true
 	}
-	r.Detail = "\x00" // which no words have
+	r.Detail = "\x00" // no words have it
 	words, _, _ := strings.Cut(r.Message(), r.Detail)
 	return strings.Contains(text, words)
 }
 
-// mentions says whether words are in a text, and not as the beginning of a longer
-// name.
+// mentions says whether words are in a text, and not as the beginning of a longer name.
 func mentions(text, words string) bool {
 	for {
 		_, after, found := strings.Cut(text, words)
@@ -154,14 +150,14 @@ func mentions(text, words string) bool {
 	}
 }
 
-// continues says whether a text begins with more of a name. A full stop is part of a name if more of it
-// follows, and else the end of a sentence.
+// continues says whether a text begins with more of a name. A full stop is part of a name if more
+// of it follows, and else the end of a sentence.
 func continues(text string) bool {
 	text = strings.TrimLeft(text, ".")
 	return text != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(text[0]))
 }
 
-// mayTell is how long a pod without a node is still not told anything.
+// mayTell is how long a pod without a node must still wait for its message.
 func (c *Controller) mayTell(uid string, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// refused has the pod be without a node, and its scheduler say why.
+// refused takes the pod's node away, with a scheduler's message.
 func (g *gate) refused(message string) {
 	p := g.pod(ledger.PodLive, "8")
 	p.Node = ""
@@ -43,8 +43,8 @@ func (g *gate) says(code ledger.Code, message string) {
 	}
 }
 
-// A pod without a node is told what the scheduler says of the nodes, with the
-// code of what is wrong with its own volume.
+// A pod without a node is told the scheduler's message about the nodes, with the code of its own
+// volume's fault.
 func TestUnplaced(t *testing.T) {
 	holder := ledger.Pod{UID: "holder", Version: "1", Namespace: "shop", Name: "db-0", Node: "worker-2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	for name, test := range map[string]struct {
@@ -94,8 +94,8 @@ func TestUnplaced(t *testing.T) {
 	}
 }
 
-// What changes is told, and not more often than once in Grace: the scheduler's
-// words change with each slot.
+// A change is told, but not more often than once in Grace: the scheduler's words change with each
+// slot.
 func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	g := newGate(t, true)
 	words := func(used string) string {
@@ -127,7 +127,7 @@ func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	}
 }
 
-// Who is not stamped is not told: only the scheduler's own words are there.
+// A pod without the stamp is not told: it has only the scheduler's own words.
 func TestUnplacedAndUnstamped(t *testing.T) {
 	g := newGate(t, false)
 	g.refused("0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).")
@@ -135,7 +135,7 @@ func TestUnplacedAndUnstamped(t *testing.T) {
 	g.look("not stamped", 0)
 }
 
-// A name that another one begins with is not mentioned by that one.
+// A longer name does not mention a name that it begins with.
 func TestMentions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1 node(s) can't take claim data":                true,

@@ -125,8 +125,7 @@ func TestUnstamped(t *testing.T) {
 	g.look("safe", 0)
 }
 
-// A reason that lasts is told at once, also to a pod without the placeholder;
-// when it is over, that is told.
+// A lasting reason and its end are told at once, also to a pod without the placeholder.
 func TestReasonThatLasts(t *testing.T) {
 	for _, stamped := range []bool{true, false} {
 		g := newGate(t, stamped)
@@ -168,8 +167,9 @@ func TestWaitThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// A wait that has been told as one that passes may become one that lasts by time alone, as where a driver does
-// not answer a detach for a minute: of a volume that nodes share no hold says so, and nothing touches the pod.
+// A passing wait may become a lasting one by time alone: for example, a driver does not answer a
+// detach for a minute. For a volume that nodes share no hold tells this, and nothing touches the
+// pod.
 func TestWaitThatLastsByTimeAlone(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.PersistentVolume{Name: "data", Version: "2", Volume: data, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
@@ -202,7 +202,7 @@ func (g *gate) volume() v1alpha1.PodVolumeStatus {
 	return status.Volumes[0]
 }
 
-// runs is a gate whose pod runs, and has been told that its volume is safe to mount.
+// runs is a gate with a running pod that has been told that its volume is safe to mount.
 func runs(t *testing.T) *gate {
 	g := newGate(t, true)
 	g.apply(g.attachment("2", true))
@@ -211,8 +211,8 @@ func runs(t *testing.T) *gate {
 	return g
 }
 
-// A pod that has finished is told at once that its volume is not safe to mount any more, and that the volume
-// is safe to detach when the kubelet has let go of it, which comes before the detach.
+// A finished pod is told at once that its volume is no longer safe to mount. When the kubelet has
+// let go of it, and before the detach, the pod is told that it is safe to detach.
 func TestFinishedPod(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -233,7 +233,6 @@ func TestFinishedPod(t *testing.T) {
 	}
 }
 
-// That a volume is safe to detach is never told after the detach.
 func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -247,7 +246,8 @@ func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
 	}
 }
 
-// A volume that leaves volumesAttached is not called safe to mount for one look longer, whatever its pod does.
+// A volume that leaves volumesAttached stops being called safe to mount at the next look, in any
+// state of its pod.
 func TestPromiseEndsWithVolumesAttached(t *testing.T) {
 	for name, phase := range map[string]ledger.PodPhase{"runs": ledger.PodLive, "terminating": ledger.PodTerminating} {
 		g := runs(t)
@@ -264,8 +264,8 @@ func TestPromiseEndsWithVolumesAttached(t *testing.T) {
 	}
 }
 
-// A pod that its kubelet deletes costs no write. One that stays when its containers have ended is told
-// all that a finished pod is told.
+// A pod that its kubelet deletes costs no write. A pod that stays after its containers have ended
+// is told the same as a finished pod.
 func TestTerminatingPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		finalizers    []string
@@ -286,8 +286,8 @@ func TestTerminatingPod(t *testing.T) {
 	}
 }
 
-// A pod that has finished uses nothing any more. It is looked at when its volume changes, and by itself, as
-// long as it has not been told all.
+// A finished pod uses no volume. It is looked at when its volume changes, and by itself, until it
+// has been told all.
 func TestFinishedPodIsLookedAt(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -311,7 +311,7 @@ func TestFinishedPodIsLookedAt(t *testing.T) {
 	}
 }
 
-// Storage that is never attached is safe to mount, and says no node.
+// Storage that is never attached is safe to mount, and names no node.
 func TestNothingToAttach(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.Driver{Name: "d", Version: "1"})
@@ -321,7 +321,6 @@ func TestNothingToAttach(t *testing.T) {
 	}
 }
 
-// Pods that go, are gone, or are nobody's yet, are left alone.
 func TestPodsThatAreLeftAlone(t *testing.T) {
 	tests := map[string]func(*gate){
 		"being deleted":       func(g *gate) { g.object.DeletionTimestamp = &metav1.Time{Time: g.now} },
@@ -344,8 +343,8 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The condition says what lasts, though a volume's own reason, which stands in the annotation, is one that passes
-// and stays the same: it does not go on naming what is over.
+// The condition has the lasting reason, and never a past one, though the annotation has a volume's
+// own passing reason, which stays the same.
 func TestConditionEndsWithItsReason(t *testing.T) {
 	g := newGate(t, true)
 	other := func(node ledger.NodeName, version string, ready ledger.Readiness, has ...ledger.VolumeID) {
@@ -376,8 +375,7 @@ func TestConditionEndsWithItsReason(t *testing.T) {
 	}
 }
 
-// Beside another attach/detach controller pods that have not opted in are told
-// nothing.
+// Beside another attach/detach controller pods that have not opted in are told nothing.
 func TestBystandersAreToldNothing(t *testing.T) {
 	for _, cooperative := range []bool{true, false} {
 		g := newGate(t, false)
@@ -392,7 +390,6 @@ func TestBystandersAreToldNothing(t *testing.T) {
 	}
 }
 
-// The time of a condition is that of its last change.
 func TestConditionTime(t *testing.T) {
 	g := newGate(t, true)
 	failed := g.attachment("2", false)
@@ -409,7 +406,6 @@ func TestConditionTime(t *testing.T) {
 	}
 }
 
-// events takes what was told so far.
 func (g *gate) events() []string {
 	var list []string
 	for len(g.recorder.Events) > 0 {
@@ -418,8 +414,7 @@ func (g *gate) events() []string {
 	return list
 }
 
-// A pod and its claim are told of a reason once, whatever the driver's words, and
-// of its end.
+// A pod and its claim are told once of a reason, with any words of the driver, and once of its end.
 func TestToldOnce(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true
@@ -434,7 +429,7 @@ func TestToldOnce(t *testing.T) {
 		!strings.Contains(got[1], "pod db waits: AttachFailed: ") || !strings.Contains(got[1], "PersistentVolumeClaim") {
 		t.Errorf("events %q, want one for the pod and one for its claim", got)
 	}
-	// Another process goes on from what the pod says.
+	// Another process goes on from the pod's status.
 	next, err := New(g.config)
 	if err != nil {
 		t.Fatal(err)
@@ -455,7 +450,7 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
-// What the VolumeHold tells the claim, the pod's wait does not tell it again.
+// A pod's wait does not tell the claim again the reason that the VolumeHold tells it.
 func TestHoldTellsTheClaim(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true
@@ -469,8 +464,8 @@ func TestHoldTellsTheClaim(t *testing.T) {
 	}
 }
 
-// Of an attach that fails a VolumeHold makes no event: the claim is told with its
-// pod, whether the hold is written before or after.
+// A VolumeHold makes no event of a failing attach: the claim is told with its pod, whether the hold
+// is written before or after.
 func TestHoldLeavesTheAttachToPods(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true

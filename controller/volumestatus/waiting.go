@@ -20,7 +20,7 @@ type stuck struct {
 	since time.Time
 }
 
-// note keeps why a pod with a node waits for its volumes, or that it does not.
+// note keeps the reason why a pod with a node waits for its volumes, or that it does not.
 func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +39,8 @@ func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now tim
 	c.stuck[pod.UID] = stuck{code, before.since}
 }
 
-// waitsSince is since when a pod is known to wait: its condition may have been written by
-// an earlier leader.
+// waitsSince is since when a pod is known to wait: its condition may have been written by an
+// earlier leader.
 func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	for _, condition := range object.Status.Conditions {
 		if at := condition.LastTransitionTime.Time; condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionFalse && at.Before(now) {
@@ -50,8 +50,7 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
-// wasSafe is when a pod was informed that its volumes are safe to mount, if its status says that; else
-// zero.
+// wasSafe is when a pod was told that its volumes are safe to mount, by its status; else zero.
 func wasSafe(object *corev1.Pod) time.Time {
 	for _, condition := range object.Status.Conditions {
 		if condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionTrue {
@@ -61,8 +60,8 @@ func wasSafe(object *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// began is when the wait of a pod with a node began, which is written only after a while; now for a pod
-// that does not wait.
+// began is when the wait of a pod with a node began, which is written only after a while; now for a
+// pod that does not wait.
 func (c *Controller) began(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

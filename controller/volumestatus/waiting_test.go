@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// waits looks at the pod, and fails unless the bound pods that wait are these.
+// waits looks at the pod, and fails unless the waiting pods with a node are these.
 func (g *gate) waits(what string, want map[ledger.Code]report.PodWait) {
 	g.t.Helper()
 	if _, err := g.process(g.t.Context(), "p1"); err != nil {
@@ -27,8 +27,8 @@ func (g *gate) waits(what string, want map[ledger.Code]report.PodWait) {
 	}
 }
 
-// A pod with a node counts under the reason of now, since its wait began, until its volumes
-// are there.
+// A pod with a node counts under its present reason, since its wait began, until its volumes are
+// there.
 func TestWaitingPods(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -44,8 +44,8 @@ func TestWaitingPods(t *testing.T) {
 	g.waits("attached and reported", map[ledger.Code]report.PodWait{})
 }
 
-// A new leader reads on the pod since when it waits. A pod that is deleted while it waits
-// counts no more, though nothing has it looked at again.
+// A new leader reads on the pod since when it waits. A pod that is deleted while it waits counts no
+// more, even without a look at it.
 func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 	g := newGate(t, true)
 	before := time.Unix(100, 0)
@@ -69,8 +69,8 @@ func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g.waits("opted out", map[ledger.Code]report.PodWait{})
 }
 
-// What passes by itself is counted as it is when somebody asks: nothing has a pod looked at when the facts change
-// that it waits for, such as who has a driver's workers.
+// A passing reason is judged at the count: a pod is not looked at for each change of its facts,
+// such as the user of a driver's workers.
 func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -86,7 +86,7 @@ func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	}
 }
 
-// A pod is told of a wait that may pass only when it has lasted for a while; the condition says since when it does.
+// A pod is told of a possibly passing wait only after a while; the condition has the wait's begin.
 func TestConditionSaysSinceWhenItWaits(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -105,7 +105,8 @@ func TestConditionSaysSinceWhenItWaits(t *testing.T) {
 	}
 }
 
-// The answer to the write that says a pod's volumes are safe is lost, and they are not any more when the watch delivers it.
+// The answer is lost to the write that a pod's volumes are safe, and they no longer are when the
+// watch delivers it.
 func TestConditionIsNotSinceBeforeItWasSafe(t *testing.T) {
 	g := newGate(t, true)
 	look := func() {
@@ -114,7 +115,7 @@ func TestConditionIsNotSinceBeforeItWasSafe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen := func() { // the informer delivers what was written last
+	seen := func() { // the informer delivers the last write
 		is := g.last()
 		g.object = g.object.DeepCopy()
 		g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: is.Annotation}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the
-// comments of its values.yaml: a comment above a value describes it.
+// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the comments above the
+// values in its values.yaml.
 package main
 
 import (
@@ -33,10 +33,8 @@ func main() {
 	}
 }
 
-// value is a row of the table.
 type value struct{ key, def, text string }
 
-// render returns the README of a chart.
 func render(folder string) ([]byte, error) {
 	var chart struct {
 		Name, Description, Version, KubeVersion string
@@ -69,7 +67,6 @@ func render(folder string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// values lists the values, in the order of the file.
 func values(raw []byte) ([]value, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(raw, &document); err != nil {

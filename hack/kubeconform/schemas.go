@@ -38,7 +38,6 @@ func writeSchemas(release, folder string) error {
 	return writeJSON(filepath.Join(folder, definitionsFile), definition{"definitions": definitions})
 }
 
-// fileOf names the file of a kind.
 func fileOf(kind map[string]any) string {
 	parts := []string{fmt.Sprint(kind["kind"])}
 	if group, _, _ := strings.Cut(fmt.Sprint(kind["group"]), "."); group != "" {
@@ -59,7 +58,6 @@ func (d definition) correct(name string) {
 	}
 }
 
-// readDefinitions reads the definitions of a release's published API.
 func readDefinitions(release string) (map[string]definition, error) {
 	raw, err := exec.Command("go", "mod", "download", "-json", "k8s.io/kubernetes@v"+release).Output()
 	if err != nil {

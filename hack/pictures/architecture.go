@@ -10,7 +10,6 @@ type stage struct {
 	content     string
 }
 
-// component is a process.
 type component struct {
 	name  string
 	does  []string

@@ -18,7 +18,6 @@ type bar struct {
 	ours, never bool
 }
 
-// drawBenchmarks draws the plots from the files of results.
 func drawBenchmarks(results string) (string, error) {
 	placed, err := placed(filepath.Join(results, "placing-premade.json"))
 	if err != nil {
@@ -90,7 +89,6 @@ func placed(file string) ([]bar, error) {
 	return bars, nil
 }
 
-// counts are what a run has counted.
 type counts map[string]int
 
 // seconds is the median of a kind of evidence about a dead machine.

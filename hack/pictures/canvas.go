@@ -21,7 +21,6 @@ const (
 	bad    = "#cf222e"
 )
 
-// canvas is a picture that is being drawn.
 type canvas struct {
 	b             strings.Builder
 	width, height int
@@ -38,7 +37,6 @@ func newCanvas(width, height int, title string) *canvas {
 
 func (c *canvas) String() string { return c.b.String() + "</g>\n</svg>\n" }
 
-// style is how a text looks.
 type style struct {
 	size   int
 	colour string

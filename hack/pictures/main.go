@@ -21,7 +21,6 @@ func main() {
 	}
 }
 
-// run writes the pictures of the module in a folder.
 func run(root string) error {
 	drawn, err := pictures(root)
 	if err != nil {

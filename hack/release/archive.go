@@ -41,7 +41,6 @@ func archive(out string, images []built, platform v1.Platform, prefix, tag strin
 	return nil
 }
 
-// at is the image for a platform.
 func (b built) at(platform v1.Platform) (v1.Image, error) {
 	top, err := layout.ImageIndexFromPath(b.folder)
 	if err != nil {

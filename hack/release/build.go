@@ -39,7 +39,6 @@ const sbomType types.MediaType = "application/spdx+json"
 // epoch is the time of everything in an image.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// program is one to be compiled.
 type program struct {
 	repository string // root of the module
 	command    string // package of the program
@@ -49,7 +48,6 @@ type program struct {
 	linked []string
 }
 
-// build is an image to be made of a program.
 type build struct {
 	program
 	name      string // of the binary, and of the image

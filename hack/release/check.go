@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check opens an index in a folder, and fails unless it is a whole index of images of one file each,
-// with the image for this machine running from its own root. It returns the entrypoint's answer to the
-// arguments.
+// check opens an index in a folder. It fails unless the index is a whole index of images with one
+// file each, and this machine's image runs from its own root. It returns the entrypoint's answer to
+// the arguments.
 func check(ctx context.Context, folder string, digest v1.Hash, args ...string) (string, error) {
 	top, err := layout.ImageIndexFromPath(folder)
 	if err != nil {

@@ -65,7 +65,6 @@ func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// What is no image of ours is told from one.
 func TestCheckRefuses(t *testing.T) {
 	b := hello()
 	folder, index, digest := written(t, b)
@@ -178,7 +177,6 @@ func TestOnlyTheAttacherIsRoot(t *testing.T) {
 	}
 }
 
-// billOf is the bill of materials in an artifact.
 func billOf(t *testing.T, artifact v1.Image) (sbom document) {
 	t.Helper()
 	layers, err := artifact.Layers()

@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// plugin is kubectl-moorage, to be built for every platform of the krew manifest, or for those of
-// only, if there are any.
+// plugin is kubectl-moorage, to build for the platforms in only, or else for all of the krew
+// manifest.
 type plugin struct {
 	program
 	only []v1.Platform
@@ -80,7 +80,7 @@ func (p plugin) wanted(entry *yaml.Node) bool {
 	})
 }
 
-// platform builds the archive of one platform, and fills in its entry.
+// platform builds a platform's archive, and fills in its entry.
 func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) error {
 	labels := at(entry, "selector", "matchLabels")
 	uri, sum, binary := at(entry, "uri"), at(entry, "sha256"), at(entry, "bin")

@@ -67,9 +67,8 @@ func builtPlugin(t *testing.T) (string, manifest) {
 	return out, m
 }
 
-// Every platform that kubectl is released for and a node or a desk runs has an
-// archive with the checksum that the manifest says, and the one for this machine
-// runs.
+// Each platform that has a kubectl release and runs a node or a desk has an archive with the
+// manifest's checksum. This machine's archive runs.
 func TestArchivesAreWhatTheManifestSays(t *testing.T) {
 	out, m := builtPlugin(t)
 	if m.Kind != "Plugin" || m.Metadata.Name != "moorage" || m.Spec.Version != "v1.2.3" || strings.Contains(m.Spec.ShortDescription, "\n") {
@@ -129,7 +128,6 @@ func TestAVersionIsSemantic(t *testing.T) {
 	}
 }
 
-// untar returns the files of an archive.
 func untar(t *testing.T, raw []byte) map[string][]byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(raw))

@@ -50,7 +50,6 @@ func main() {
 // components are the programs that have an image.
 func components() []string { return []string{"moorage", "moorage-attacher", "moorage-node"} }
 
-// ours is the package of a program.
 func ours(program string) string { return "./cmd/" + program }
 
 func run(ctx context.Context, args []string) error {

@@ -23,7 +23,6 @@ import (
 // that runs it, and the signature is in a public log.
 const keyless = "keyless"
 
-// release is a version to be published.
 type release struct {
 	repository string              // root of the work tree
 	command    func(string) string // package of a program

@@ -36,7 +36,7 @@ func onThisMachine(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// tool runs a tool in a folder of the work tree, and returns what it prints.
+// tool runs a tool in a folder of the work tree, and returns its output.
 func tool(t *testing.T, folder, name string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", name}, args...)...)
@@ -70,8 +70,8 @@ func key(t *testing.T) (string, string) {
 	return prefix + ".key", prefix + ".pub"
 }
 
-// published publishes the version of the work tree to a registry, with a small program
-// in place of each of its own, whose builds take long.
+// published publishes the version of the work tree to a registry, with a small program in place of
+// each of its own: they take long to build.
 func published(t *testing.T, host, sign string) release {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -100,8 +100,8 @@ func published(t *testing.T, host, sign string) release {
 	return r
 }
 
-// Somebody who has nothing but the chart's reference gets images for each platform, a bill
-// of materials of each of them, and signatures of all.
+// With only the chart's reference a user gets images for each platform, a bill of materials of
+// each, and signatures of all.
 func TestAReleaseIsUsedFromItsRegistry(t *testing.T) {
 	private, public := key(t)
 	r := published(t, onThisMachine(t), private)
@@ -133,7 +133,6 @@ func TestAReleaseIsUsedFromItsRegistry(t *testing.T) {
 	released(t, r, files)
 }
 
-// digestOf is what a reference resolves to, by digest.
 func digestOf(t *testing.T, text string) string {
 	t.Helper()
 	reference, err := name.ParseReference(text)
@@ -260,7 +259,6 @@ func released(t *testing.T, r release, files string) {
 	}
 }
 
-// The same commit gives the same chart, as it gives the same images.
 func TestAReleaseIsTheSameTwice(t *testing.T) {
 	host := onThisMachine(t)
 	digests := map[string]string{}
@@ -276,7 +274,6 @@ func TestAReleaseIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// A release that could not end well does not begin.
 func TestNothingIsPushedOfARelease(t *testing.T) {
 	write := func(root, file, text string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {

@@ -50,7 +50,6 @@ func main() {
 	}
 }
 
-// line is a line of a pane.
 type line struct{ text, colour string }
 
 // pane is what one player shows.

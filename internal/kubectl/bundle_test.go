@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// bundled writes a bundle of a server, and returns its path.
 func bundled(t *testing.T, server *apitest.Server, now time.Time) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
@@ -41,7 +40,6 @@ func bundled(t *testing.T, server *apitest.Server, now time.Time) string {
 	return file
 }
 
-// ask runs a command on a bundle.
 func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -50,9 +48,9 @@ func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout
 	return out.String(), errs.String(), code
 }
 
-// Every command that only reads says of a bundle what it says of the cluster. Clusters
-// that are seen in part are left out: who may list one namespace's pods names it to each
-// command, and not to the bundle.
+// Every read-only command gives the same answer about a bundle as about the cluster. Partly visible
+// clusters are left out: a user with rights in one namespace names it to each command, but not to the
+// bundle.
 func TestBundleAnswersAsTheCluster(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -93,18 +91,17 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 	}
 }
 
-// sameText says whether a bundle says what the cluster says. Only commands to run next differ:
-// they name the bundle, which moves the ends of their lines.
+// sameText says whether the bundle's answer equals the cluster's. Only the suggested commands differ: they
+// name the bundle, which moves the ends of their lines.
 func sameText(bundle, cluster, file string) bool {
-	words := func(text string) string { // YAML quotes a text by what is in it
+	words := func(text string) string { // YAML quotes a text by its content
 		return strings.Join(strings.Fields(strings.ReplaceAll(text, "'", "")), " ")
 	}
 	named := strings.ReplaceAll(strings.ReplaceAll(words(bundle), " "+words(screen.LiveNote), ""), "kubectl moorage --bundle "+file+" ", "kubectl moorage ")
 	return bundle == cluster || named == words(cluster) && words(bundle) != named
 }
 
-// What a bundle's answer advises to run next asks the bundle, too; what changes a cluster
-// can't.
+// A command that a bundle's answer suggests asks the bundle as well, unless it changes a cluster.
 func TestBundleAdvisesToAskIt(t *testing.T) {
 	server, now := load(t, "testdata/dead-statefulset")
 	file := bundled(t, server, now)
@@ -121,11 +118,11 @@ func TestBundleAdvisesToAskIt(t *testing.T) {
 	}
 }
 
-// bareCommand is a command to run next that has no flag of a cluster.
+// bareCommand is a suggested command without the flag of a cluster.
 var bareCommand = regexp.MustCompile(`kubectl (moorage )?[a-z]+ `)
 
-// configOf is a kubeconfig in which a server is that of the context prod, and another one the
-// current.
+// configOf is a kubeconfig with the server under the context prod, while the current context names another
+// server.
 func configOf(t *testing.T, server *apitest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "the config")
@@ -138,7 +135,7 @@ func configOf(t *testing.T, server *apitest.Server) string {
 	return file
 }
 
-// So do those of commands that change something.
+// Suggestions of commands that change objects name the same cluster.
 func TestAdviceOfTicketsKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	file := configOf(t, server)
@@ -160,7 +157,7 @@ func TestAdviceOfTicketsKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// Commands to run next act on the cluster that was asked, or say that they act on one.
+// Suggested commands name the cluster that was asked, or say that they act on a cluster.
 func TestAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
@@ -194,7 +191,7 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// So do those in what is printed for programs, and in what the page shows.
+// Suggestions in structured output and on the page name the same cluster.
 func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
@@ -218,7 +215,6 @@ func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// What may not be read is missing in the bundle as it is for who wrote it.
 func TestBundleWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods", "persistentvolumeclaims", "volumetickets")
@@ -236,8 +232,8 @@ func TestBundleWithoutRights(t *testing.T) {
 	}
 }
 
-// Who may list one namespace only has that one in the bundle, and it answers for it as the
-// cluster does; for another one as for who may list nothing.
+// A bundle by a user with rights in one namespace has that namespace, and answers for it as the cluster
+// does. For another namespace it answers as for a user without rights.
 func TestBundleOfOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods shop", "persistentvolumeclaims shop", "volumetickets shop", "events shop")
@@ -258,7 +254,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 	}
 }
 
-// A file whose ending says that it is something else is refused, with the endings that there are.
+// A file name with a foreign ending is refused, with the possible endings.
 func TestBundleEndings(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	for _, args := range [][]string{{"bundle", "--logs=false", "-f"}} {
@@ -291,7 +287,6 @@ func TestBundleEndings(t *testing.T) {
 	}
 }
 
-// A bundle changes nothing, and says so.
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
@@ -334,7 +329,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	}
 }
 
-// What doctor asks whether it is served stands in a bundle, also that it is not.
+// A bundle has the API groups that doctor asks about, served or not.
 func TestBundleSaysWhatIsServed(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	about := unpack(t, bundled(t, server, now))["about.json"] // this server has no such documents
@@ -345,7 +340,6 @@ func TestBundleSaysWhatIsServed(t *testing.T) {
 	}
 }
 
-// The flags of components on which answers depend stay.
 func TestBundleKeepsFlags(t *testing.T) {
 	const flag = "--controllers=*,-persistentvolume-attach-detach-controller"
 	server, now := load(t, "testdata/handover")
@@ -396,7 +390,6 @@ func unpack(t *testing.T, file string) map[string]string {
 	}
 }
 
-// archived is an archive of files that have the same content.
 func archived(t *testing.T, content string, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -416,7 +409,7 @@ func archived(t *testing.T, content string, names ...string) []byte {
 	return out.Bytes()
 }
 
-// A file that is no bundle is refused with what is wrong.
+// A broken file is refused with the reason.
 func TestBrokenBundles(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	good, err := os.ReadFile(bundled(t, server, now))
@@ -455,7 +448,7 @@ func TestBrokenBundles(t *testing.T) {
 	}
 }
 
-// What is wrong with the contents of a file is no answer of a server.
+// An error in a file's contents is not reported as a server's answer.
 func TestBundleWithBadContents(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	out, err := os.Create(file)

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// grantedTicket is a ticket that has a claim's volume at a node.
 func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string, more ...metav1.Condition) *v1alpha1.VolumeTicket {
 	yes := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
@@ -29,8 +28,9 @@ func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string
 		Status:     v1alpha1.VolumeTicketStatus{Conditions: append([]metav1.Condition{yes(v1alpha1.TicketGranted), yes(v1alpha1.TicketSatisfied)}, more...)}}
 }
 
-// detach of a claim, without the right to read PersistentVolumes, ends every Manual ticket for it at the node, names the pods
-// that still use it there, and says which right is missing rather than that there is no ticket.
+// detach of a claim, without the right to read PersistentVolumes, ends every Manual ticket for it at the
+// node, names the pods that still use it there, and names the missing right instead of saying that there is
+// no ticket.
 func TestDetachWithoutPersistentVolumes(t *testing.T) {
 	const tickets, claims, pods = "volumetickets shop", "persistentvolumeclaims shop", "pods shop"
 	name := facts.ManualName("pv-data", "worker-2")
@@ -68,7 +68,7 @@ func TestDetachWithoutPersistentVolumes(t *testing.T) {
 	}
 }
 
-// attach names a detach that its user may do.
+// attach names a detach command that its user may run.
 func TestAttachNamesTheClaim(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
@@ -79,7 +79,8 @@ func TestAttachNamesTheClaim(t *testing.T) {
 	}
 }
 
-// A ticket is Moorage's own for an operation by its name, owner and shape, and not by labels that anybody may set.
+// A ticket is Moorage's own for an operation by its name, owner and shape. Its labels are no proof, since
+// any user may set them.
 func TestForgedTicketOfAnOperation(t *testing.T) {
 	server, now := load(t, "testdata/operation")
 	for name, of := range map[string]string{"a": "VolumeSnapshot shop/nightly"} {
@@ -97,7 +98,8 @@ func TestForgedTicketOfAnOperation(t *testing.T) {
 	}
 }
 
-// Who is asked to yield is told that, also while the controller is down; who is not is told what that means.
+// A ticket that is asked to yield reports it, also while the controller is down; other tickets explain the
+// meaning.
 func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	server, now := load(t, "testdata/ticket-controller-down")
 	server.Put("volumetickets", grantedTicket("shop", "asked", v1alpha1.TicketBackup, "worker-1", "used", metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked",
@@ -112,7 +114,7 @@ func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	}
 }
 
-// drain --dry-run is about the pods; drain-plan is about the node, at which a ticket's volume stays.
+// drain --dry-run is about the pods; drain-plan is about the node, where a ticket's volume stays.
 func TestDrainPlanAndDryRunBesideATicket(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	server.Put("volumetickets", grantedTicket("shop", "stays", v1alpha1.TicketManual, "worker-1", "data"))
@@ -123,7 +125,7 @@ func TestDrainPlanAndDryRunBesideATicket(t *testing.T) {
 	}
 }
 
-// A quota forbids, too: no right is missing then.
+// A quota also forbids, without a missing right.
 func TestForbiddenByAQuota(t *testing.T) {
 	for message, names := range map[string]bool{"exceeded quota: q": false, `User "u" cannot create resource "volumetickets"`: true} {
 		server, now := load(t, "testdata/ticket-told")

@@ -51,8 +51,7 @@ func checksDocumented(t *testing.T, doctor *cobra.Command) {
 	}
 }
 
-// The krew manifest has an archive for each platform, named as hack/release
-// names it.
+// The krew manifest has an archive for each platform, with the name from hack/release.
 func TestKrewManifest(t *testing.T) {
 	raw, err := os.ReadFile("../../hack/krew/moorage.yaml")
 	if err != nil {
@@ -88,8 +87,7 @@ func TestKrewManifest(t *testing.T) {
 	}
 }
 
-// What is wrong with the command line or the connection is said as kubectl says
-// it, and ends with 1.
+// Errors of the command line or the connection have kubectl's words, and exit code 1.
 func TestFailures(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, test := range []struct {
@@ -113,10 +111,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The plugin is downloaded by people: it stays without the packages that once
-// doubled its size. kustomize brings the API's whole schema; text/template, which
-// only -o go-template needs, calls methods by name, so that the linker has to keep
-// every method of every type.
+// People download the plugin: it stays without the packages that once doubled its size. kustomize brings
+// the API's whole schema. text/template, which only -o go-template needs, calls methods by name, and the
+// linker has to keep every method of every type.
 func TestPluginIsSmall(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../cmd/kubectl-moorage").Output()
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// discovering stands before a server and answers what that one doesn't: which
-// version it is, and what it serves.
+// discovering stands before a server and adds discovery: the version, and the served kinds.
 func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 	t.Helper()
 	backend, err := url.Parse(server.URL)
@@ -59,8 +58,8 @@ func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 	return &apitest.Server{URL: front.URL}
 }
 
-// doctor's exit code is for CI: 0 when nothing is as bad as --fail-on, 2 when
-// something is, 1 when it could not look. It only reads.
+// doctor's exit code is for CI: 0 when nothing is as bad as --fail-on, 2 when something is, 1 when it could
+// not look. It only reads.
 func TestDoctorForCI(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	// A controller that led until a minute ago, and no scheduler.
@@ -101,8 +100,7 @@ func TestDoctorForCI(t *testing.T) {
 	}
 }
 
-// The report is there for programs, too: each finding with its check, severity,
-// evidence and what to do.
+// The report is also for programs: each finding with its check, severity, evidence and remedy.
 func TestDoctorAsJSON(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "-o", "json", "--fail-on", "warning")
@@ -123,7 +121,7 @@ func TestDoctorAsJSON(t *testing.T) {
 	}
 }
 
-// A node that is dead, with what waits for it, stands before everything that is set up wrongly.
+// A dead node with waiters comes before all faults of the setup.
 func TestDoctorBeginsWithTheIncident(t *testing.T) {
 	for _, folder := range []string{"dead-node", "stock-dead-node"} {
 		server, now := load(t, "testdata/"+folder)

@@ -62,7 +62,6 @@ func (e *evictions) list() string {
 	return strings.Join(e.pods, " ")
 }
 
-// runsAt is the pod that takes another's place, with its claim.
 func runsAt(name, claim, node string, at time.Time) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(at)},
@@ -82,7 +81,6 @@ func uncordoned(t *testing.T, server *apitest.Server, name string) *corev1.Node 
 	return &n
 }
 
-// remade has a controller make pods again.
 func remade(t *testing.T, server *apitest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -95,7 +93,6 @@ func remade(t *testing.T, server *apitest.Server, names ...string) {
 	}
 }
 
-// bare has no controller make pods again.
 func bare(t *testing.T, server *apitest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -108,11 +105,11 @@ func bare(t *testing.T, server *apitest.Server, names ...string) {
 	}
 }
 
-// drain evicts no pod before its volumes have room elsewhere beside those of pods that wait
-// already, and ends when all are gone and unmounted.
+// drain evicts no pod before its volumes have room elsewhere beside the volumes of waiting pods, and ends
+// when all are gone and unmounted.
 func TestDrain(t *testing.T) {
 	server, now := load(t, "testdata/limit")
-	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for which e and f wait
+	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for e and f, which wait
 	e := &evictions{t: t, server: server}
 	server.Intercept(e.intercept)
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "node/worker-1", "--at-once", "1")
@@ -139,7 +136,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// What kubectl drain asks a permission for, drain does, and changes nothing before it has it.
+// drain asks for the same permissions as kubectl drain, and changes nothing before it has them.
 func TestDrainAsksFirst(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	bare(t, server, "a", "b")
@@ -191,8 +188,8 @@ func TestDrainAsksFirst(t *testing.T) {
 	}
 }
 
-// A plan counts a pod that no controller makes again neither among those whose volumes can go
-// elsewhere nor among those that would wait, and keeps no room for it.
+// A plan counts a pod without a controller neither as able to move nor as waiting, and keeps no room for
+// it.
 func TestDrainPlanOfBarePods(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	bare(t, server, "a")
@@ -225,8 +222,8 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 	expect(2, "a drain ends nothing there, and 1 of 1 pod that is made again would wait elsewhere", "pod shop/a is not made again elsewhere", "pod shop/b ✗ would wait")
 }
 
-// A plan says that the volumes of pods that end stay attached while whoever detaches them is down,
-// and does not say that these pods would wait. What is said of pods that move is not said twice.
+// A plan says that the volumes of ending pods stay attached while the detaching component is down, and does
+// not count these pods as waiting. It does not repeat the causes for moving pods.
 func TestDrainPlanOfBarePodsWhileNobodyDetaches(t *testing.T) {
 	const lease, down = "external-attacher-leader-disk-example-com", "moorage-controller is down: nothing is attached or detached meanwhile"
 	server, now := load(t, "testdata/drain-controller-down")
@@ -248,8 +245,8 @@ func TestDrainPlanOfBarePodsWhileNobodyDetaches(t *testing.T) {
 	plan(2, "1 pod with volumes would end: no controller makes it again. A drain needs --force because of shop/db.", "would stay attached")
 }
 
-// With --dry-run=server the API server is asked to evict each pod as a dry run, and who refuses
-// is told.
+// With --dry-run=server the API server is asked to evict each pod as a dry run, and the output has its
+// refusals.
 func TestDryRunAsksTheBudgets(t *testing.T) {
 	server, now := load(t, "testdata/attach-refused")
 	remade(t, server, "db")

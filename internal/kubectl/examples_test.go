@@ -17,7 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 )
 
-// Every command has an example, and every example runs. The objects in the examples are in testdata/examples.
+// Every command has an example, and every example runs. The objects in the examples are in
+// testdata/examples.
 func TestExamplesRun(t *testing.T) {
 	home, err := os.Getwd()
 	if err != nil {
@@ -47,7 +48,6 @@ func TestExamplesRun(t *testing.T) {
 	visit(root)
 }
 
-// examplesOf are the commands of this program in the examples of one.
 func examplesOf(c *cobra.Command) []string {
 	var list []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {

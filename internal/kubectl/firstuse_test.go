@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// Who may not list PersistentVolumes is told so, and never that a volume is lost.
+// Without the right to list PersistentVolumes, the message names the right, and never calls a volume lost.
 func TestExplainWithoutPersistentVolumes(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	pod := &corev1.Pod{
@@ -48,7 +48,6 @@ func TestExplainWithoutPersistentVolumes(t *testing.T) {
 	}
 }
 
-// An object that may not be listed is not called missing.
 func TestMissingRightIsNamed(t *testing.T) {
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan worker-1", "the right to list nodes is missing"},
@@ -64,7 +63,7 @@ func TestMissingRightIsNamed(t *testing.T) {
 	}
 }
 
-// detach ends one's own ticket also where a pod uses the volume, which stays.
+// detach ends the user's own ticket also where a pod uses the volume, which stays.
 func TestDetachWhileAPodUsesIt(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	server.Put("volumetickets", &v1alpha1.VolumeTicket{
@@ -86,7 +85,6 @@ func TestDetachWhileAPodUsesIt(t *testing.T) {
 	}
 }
 
-// What was typed wrongly is answered with what to type.
 func TestWhatToType(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	for _, test := range []struct{ args, says string }{
@@ -114,7 +112,8 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor says what it would change, by six checks besides incidents, and attach says what is missing.
+// Without Moorage doctor reports its possible changes, by six checks besides incidents, and attach names
+// the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
@@ -127,7 +126,8 @@ func TestWithoutMoorage(t *testing.T) {
 	}
 }
 
-// version names this program's release where no cluster is configured, or it does not answer. A kubeconfig that can't be read is an error.
+// version names this program's release where no cluster is configured or none answers. An unreadable
+// kubeconfig is an error.
 func TestVersionWithoutACluster(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -159,7 +159,7 @@ func TestVersionWithoutACluster(t *testing.T) {
 	}
 }
 
-// version finds a Moorage whose components are no pods, by its kinds and Leases.
+// version finds a Moorage without pods by its kinds and Leases.
 func TestVersionWithoutPods(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	server.Remove("pods", "shop", "db")
@@ -177,7 +177,7 @@ func TestVersionWithoutPods(t *testing.T) {
 	}
 }
 
-// doctor does not say that no namespace has opted in where it may not list them.
+// Without the right to list namespaces, doctor does not say that none has opted in.
 func TestDoctorWithoutNamespaces(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods")

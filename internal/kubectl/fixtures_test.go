@@ -31,8 +31,8 @@ func timesIn(value any) []time.Time {
 	return list
 }
 
-// The clusters of the sessions are possible ones: nothing is said in an object, or in an event of
-// a pod, to have been before it was made, and no ticket is older than its pod.
+// The sessions' clusters are possible: no object has a time, or an event of a pod, from before it was made,
+// and no ticket is older than its pod.
 func TestFixturesHavePossibleTimes(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*/objects.yaml")
 	if err != nil || len(paths) < 3 {

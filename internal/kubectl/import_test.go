@@ -69,13 +69,12 @@ func runImport(t *testing.T, url string, args ...string) (string, string, int) {
 	return out.String(), errs.String(), code
 }
 
-// item is an object of Longhorn's kind with one attachment ticket at w1.
 func item(volume, key, kind string) any {
 	return map[string]any{"metadata": map[string]any{"name": volume},
 		"spec": map[string]any{"volume": volume, "attachmentTickets": map[string]any{key: map[string]any{"type": kind, "nodeID": "w1"}}}}
 }
 
-// Longhorn's kind in a tenant's namespace, where Longhorn reads none, makes no ticket for another's volume.
+// Longhorn's kind in a tenant's namespace, where Longhorn reads none, makes no ticket for a foreign volume.
 func TestImportOfATenantsNamespace(t *testing.T) {
 	server, at := longhornCluster(t, map[string][]any{"evil": {item("z", "k", "volume-expansion-controller")}, "storage": {item("data", "k", "longhorn-api")}})
 	out, errs, code := runImport(t, at, "import", "longhorn", "--apply")
@@ -91,8 +90,8 @@ func TestImportOfATenantsNamespace(t *testing.T) {
 	}
 }
 
-// One ticket that is refused and one object that can't be read keep nobody from the others; both are told,
-// and each ticket that was made has one line.
+// A refused ticket and an unreadable object do not stop the rest. Both are reported, and each new ticket
+// has one line.
 func TestImportGoesOn(t *testing.T) {
 	odd := map[string]any{"metadata": map[string]any{"name": "odd"}, "spec": map[string]any{"volume": 1}}
 	server, at := longhornCluster(t, map[string][]any{"longhorn-system": {odd, item("data", "k", "longhorn-api"), item("z", "k", "volume-rebuilding-controller")}})
@@ -115,7 +114,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// A time that no ticket may have is refused before anything is printed.
+// An impossible time is refused before any output.
 func TestImportTTL(t *testing.T) {
 	_, at := longhornCluster(t, map[string][]any{"longhorn-system": {item("data", "k", "longhorn-api")}})
 	for _, args := range [][]string{{"import", "longhorn"}, {"import", "attachments"}, {"attach", "pv-data", "--node", "w1"}} {

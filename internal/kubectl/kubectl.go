@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubectl is kubectl moorage: it shows who holds a volume, who waits
-// for it and why, with the same rules that decide it.
+// Package kubectl is kubectl moorage: it shows the holder of a volume, its waiters and their reasons, with
+// the same rules that decide them.
 //
-// Each command group has a package of its own. What is shown is computed in
-// facts, which is pure; it is read by cluster and printed by screen.
+// Each command group has a package of its own. The pure package facts computes the output; cluster reads
+// its input, and screen prints it.
 package kubectl
 
 import (
@@ -30,18 +30,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Setting replaces what a command takes from its surroundings, for tests.
+// Setting replaces the surroundings of a command, for tests.
 type Setting struct {
 	// Now is the time; the API server's clock when nil.
 	Now func() time.Time
-	// Style is how the output is set; as suits the output stream when nil.
+	// Style of the output; nil: it suits the output stream.
 	Style *screen.Style
-	// Server is the API server's address; that of flags and kubeconfig when empty.
+	// Server is the API server's address; when empty, flags and kubeconfig decide.
 	Server string
 }
 
-// Run runs the command line and returns its exit code. It ends early when ctx
-// does.
+// Run runs the command line and returns its exit code. It ends early when ctx does.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	return RunIn(ctx, streams, args, Setting{})
 }
@@ -59,8 +58,7 @@ func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []strin
 	return base.Exit(cmd.ExecuteContext(ctx))
 }
 
-// known refuses a command that there is none of, and names the one that was
-// probably meant.
+// known refuses an unknown command, and suggests a similar one.
 func known(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -88,8 +86,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	// A program that has this command among others, such as the sandbox, may have a flag of that name
-	// for itself, which cobra does not take.
+	// A program that contains this command, such as the sandbox, may have its own flag with this name,
+	// which cobra does not accept.
 	cmd.Flags().Bool("version", false, "version for kubectl moorage")
 	command.Help(cmd, b.Style)
 	b.Flags.AddFlags(cmd.PersistentFlags())

@@ -33,9 +33,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the commands print into testdata/*/session.txt")
 
-// Each folder of testdata is a cluster (objects.yaml, on top of base.yaml) and a
-// session: commands, and what they print. A reviewer reads the sessions; -rewrite
-// makes them anew.
+// Each folder of testdata is a cluster (objects.yaml, on top of base.yaml) and a session: commands with
+// their output. A reviewer reads the sessions; -rewrite makes them anew.
 func TestSessions(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil || len(sessions) < 3 {
@@ -62,8 +61,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// load starts an API server with a folder's objects, and returns the time at
-// which its session plays.
+// load starts an API server with a folder's objects, and returns the session's time.
 func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	t.Helper()
 	server := apitest.Start(t)
@@ -79,7 +77,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 				namespaces[ns] = true
 			}
 			if object.GetKind() == "Namespace" {
-				said[object.GetName()], namespaces[object.GetName()] = true, false // it is there as it is
+				said[object.GetName()], namespaces[object.GetName()] = true, false // it is in the file
 			}
 			resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 			if object.GetKind() == v1alpha1.KindNodeVolumes {
@@ -105,7 +103,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	return server, now
 }
 
-// objectsOf are the objects of a file, and the time that it says it is; zero: it says none.
+// objectsOf are the objects of a file, and the file's own time; zero: it has none.
 func objectsOf(t *testing.T, path string) (list []*unstructured.Unstructured, now time.Time) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -133,8 +131,7 @@ func objectsOf(t *testing.T, path string) (list []*unstructured.Unstructured, no
 	}
 }
 
-// forbidden has a server refuse the lists that a folder's file "forbid" names: a resource
-// on each line.
+// forbidden has a server refuse the lists in a folder's file "forbid": a resource on each line.
 func forbidden(resources []string) func(apitest.Request, func()) error {
 	return func(r apitest.Request, serve func()) error {
 		if r.Verb == "list" && slices.Contains(resources, strings.TrimSpace(r.Resource+" "+r.Name)) {
@@ -145,7 +142,6 @@ func forbidden(resources []string) func(apitest.Request, func()) error {
 	}
 }
 
-// withoutMoorage has a server serve none of Moorage's kinds.
 func withoutMoorage(r apitest.Request, serve func()) error {
 	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"}, r.Resource) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
@@ -154,8 +150,7 @@ func withoutMoorage(r apitest.Request, serve func()) error {
 	return nil
 }
 
-// repeated puts each document that says "# n: 1-9" there nine times, with these numbers
-// where it has {n}.
+// repeated copies each document with "# n: 1-9" nine times, with these numbers for {n}.
 func repeated(t *testing.T, documents string) string {
 	t.Helper()
 	var all []string
@@ -176,7 +171,6 @@ func repeated(t *testing.T, documents string) string {
 	return strings.Join(all, "\n---\n")
 }
 
-// play runs the session's commands and returns the session as it is now.
 func play(t *testing.T, server *apitest.Server, now time.Time, session string) string {
 	t.Helper()
 	var out strings.Builder
@@ -201,7 +195,6 @@ func play(t *testing.T, server *apitest.Server, now time.Time, session string) s
 	return out.String()
 }
 
-// ended ends a text that is not empty with a newline.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -209,7 +202,6 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// run runs the command line against a server, at a time, with no terminal.
 func run(ctx context.Context, server *apitest.Server, now time.Time, args ...string) (stdout, stderr string, code int) {
 	return runIn(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, args...)
 }
@@ -217,14 +209,13 @@ func run(ctx context.Context, server *apitest.Server, now time.Time, args ...str
 func runIn(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (stdout, stderr string, code int) {
 	var out, errors bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
-	// No kubeconfig of the machine's: only the server that is named.
+	// No kubeconfig of the machine's: only the given server.
 	setting.Server = server.URL
 	code = kubectl.RunIn(ctx, streams, args, setting)
 	return out.String(), errors.String(), code
 }
 
-// What docs/kubectl.md and the README show is what the commands print: each of
-// their captures stands in a session.
+// The captures in docs/kubectl.md and the README equal the commands' output: each is part of a session.
 func TestDocumentedScreens(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {

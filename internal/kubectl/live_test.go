@@ -58,13 +58,12 @@ func (s *screenful) String() string {
 	return s.text.String()
 }
 
-// await waits until the text has something in it, or the test is given up.
 func (s *screenful) await(t *testing.T, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock() // or who has looked, and does not wait yet, would miss it
+		s.mu.Lock() // else it could miss a goroutine that has looked and does not wait yet
 		defer s.mu.Unlock()
 		s.changed.Broadcast()
 	})()
@@ -78,7 +77,6 @@ func (s *screenful) await(t *testing.T, want string) {
 	}
 }
 
-// start runs a command until its context ends; ended gets its exit code.
 func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (out *screenful, ended chan int) {
 	out, ended = newScreenful(), make(chan int, 1)
 	setting.Server = server.URL
@@ -119,8 +117,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// drain-plan -w ends with exit code 0 once the volumes of every pod that is left can go
-// elsewhere.
+// drain-plan -w ends with exit code 0 once the volumes of every remaining pod can go elsewhere.
 func TestDrainPlanWatch(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	setting := kubectl.Setting{Now: func() time.Time { return now }}
@@ -134,7 +131,7 @@ func TestDrainPlanWatch(t *testing.T) {
 	}
 }
 
-// Without a driver that has said its limit there is no sum to compare with.
+// Without a stated limit there is no sum to compare with.
 func TestTopWithoutLimits(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, node := range []string{"worker-1", "worker-2", "worker-3"} {
@@ -146,7 +143,6 @@ func TestTopWithoutLimits(t *testing.T) {
 	}
 }
 
-// top draws changes until it is interrupted.
 func TestTop(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -161,8 +157,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// While top is open it names what keeps a bound pod from starting, also one that comes later; and
-// so does the page.
+// An open top names the reason that a bound pod does not start, also for a pod that comes later; the page
+// does the same.
 func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	server, now := load(t, "testdata/kubelet-silent")
 	var lacking corev1.Pod
@@ -189,7 +185,7 @@ func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	}
 }
 
-// attach waits for the grant and the attach, and says what it waits for.
+// attach waits for the grant and the attach, and prints the reasons of its wait.
 func TestAttachWaits(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
@@ -217,7 +213,6 @@ func TestAttachWaits(t *testing.T) {
 	}
 }
 
-// settle has the volume of pv-kept at worker-2, and nowhere else.
 func settle(t *testing.T, server *apitest.Server) {
 	t.Helper()
 	id := ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-kept"}
@@ -248,7 +243,7 @@ func settle(t *testing.T, server *apitest.Server) {
 	}
 }
 
-// A ticket that loses its volume while the command waits says to whom, and that it asks on.
+// A ticket that loses its volume while the command waits reports the new owner, and that it still asks.
 func TestAttachInterrupted(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -266,7 +261,6 @@ func TestAttachInterrupted(t *testing.T) {
 	}
 }
 
-// A wait that is over says what it waited for.
 func TestAttachTimesOut(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }},
@@ -276,7 +270,6 @@ func TestAttachTimesOut(t *testing.T) {
 	}
 }
 
-// Names are completed from the cluster.
 func TestCompletion(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, test := range []struct {
@@ -291,7 +284,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"attach", "pv-a", "--node", ""}, []string{"worker-2"}},
 		{[]string{"doctor", "-o", ""}, []string{"json", "yaml"}},
 	} {
-		// The server's address must stand before what is completed.
+		// The server's address must stand before the completed word.
 		last := len(test.args) - 1
 		args := append([]string{"__complete", test.args[0]}, "--kubeconfig", os.DevNull, "--server", server.URL)
 		args = append(append(args, test.args[1:last]...), test.args[last])
@@ -306,8 +299,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// A component whose Lease was in time when it was read is not said to be down once that Lease
-// would be over: it is read again first.
+// A component with a valid Lease at the time of the read is not reported as down after the Lease's time:
+// the Lease is read again first.
 func TestFollowReadsLeasesAgainBeforeTheyAreOver(t *testing.T) {
 	server, begun := load(t, "testdata/limit")
 	renewed := func(at time.Time) {

@@ -19,8 +19,8 @@ var shownElsewhere = map[string]string{
 	"NotVisible": "TestExplainWithoutPersistentVolumes: the user of a session may list everything",
 }
 
-// A session shows each reason of the arbiter's table, as the answer of explain or as
-// what a ticket waits for, and each cause of docs/kubectl.md that is no volume.
+// A session shows each reason of the arbiter's table, in the answer of explain or as a ticket's reason, and
+// each cause of docs/kubectl.md other than a volume's.
 func TestEveryReasonHasACase(t *testing.T) {
 	shown := shownCodes(t)
 	for _, code := range arbiter.Codes() {
@@ -45,7 +45,7 @@ var (
 	codeOfTicket = regexp.MustCompile(`(?m)^\S+/\S+ +[A-Z]\S+ +\S+ +([A-Z][A-Za-z]+) +\S+$`)
 )
 
-// shownCodes are the codes that the sessions' answers end with, and those of tickets.
+// shownCodes are the codes at the ends of the sessions' answers, and the tickets' codes.
 func shownCodes(t *testing.T) map[string]bool {
 	t.Helper()
 	sessions, err := filepath.Glob("testdata/*/session.txt")
@@ -74,7 +74,7 @@ func shownCodes(t *testing.T) map[string]bool {
 	return shown
 }
 
-// documentedCauses are the codes of the page's table of what is no volume.
+// documentedCauses are the codes in the page's table of causes other than volumes.
 func documentedCauses(t *testing.T) []string {
 	t.Helper()
 	_, section, ok := strings.Cut(docs.Kubectl, "\n## What keeps a pod that is no volume\n")

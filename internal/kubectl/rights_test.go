@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// forbid refuses every list but those that allowed names.
+// forbid refuses every list except the allowed ones.
 func forbid(server *apitest.Server, allowed ...string) {
 	server.Intercept(func(r apitest.Request, serve func()) error {
 		if r.Verb == "list" && !slices.Contains(allowed, strings.TrimSpace(r.Resource+" "+r.Name)) {
@@ -27,8 +27,8 @@ func forbid(server *apitest.Server, allowed ...string) {
 	})
 }
 
-// Who may read only their namespace is told what the controller has written on
-// the pod, and which rights are missing.
+// A user with rights in one namespace sees the controller's report on the pod, and the names of the missing
+// rights.
 func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods shop", "persistentvolumeclaims shop")
@@ -46,8 +46,8 @@ func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// A user with rights in one namespace sees the node of each claim's volume there, and the pods that wait for it. The
-// pods' own status has both.
+// A user with rights in one namespace sees the node of each claim's volume there, and the pods that wait
+// for it. The pods' own status has both.
 func TestVolumesWithRightsInOneNamespace(t *testing.T) {
 	for folder, want := range map[string]string{
 		"dead-node": "shop/data NodeUnreachable <none> <none> db",
@@ -62,7 +62,6 @@ func TestVolumesWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// A page without anything in it says why.
 func TestWebOutWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server)
@@ -72,8 +71,7 @@ func TestWebOutWithoutRights(t *testing.T) {
 	}
 }
 
-// An API server that does not answer the first list is not asked for others: each would take
-// its time.
+// A silent API server gets no more lists after the first: each would take its time.
 func TestNothingIsAskedOfASilentServer(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	server.Intercept(func(apitest.Request, func()) error { return apierrors.NewTimeoutError("the server is silent", 0) })
@@ -83,7 +81,6 @@ func TestNothingIsAskedOfASilentServer(t *testing.T) {
 	}
 }
 
-// Without any right the error names the one that is missing.
 func TestExplainWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server)
@@ -93,7 +90,6 @@ func TestExplainWithoutRights(t *testing.T) {
 	}
 }
 
-// A cluster without Moorage's CRDs is shown as far as it goes.
 func TestNodesWithoutCRDs(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(func(r apitest.Request, serve func()) error {
@@ -109,7 +105,8 @@ func TestNodesWithoutCRDs(t *testing.T) {
 	}
 }
 
-// On a cluster without Moorage, explain says what keeps a pod all the same, and nothing of namespaces that have not opted in.
+// On a cluster without Moorage, explain still says why a pod does not run, and says nothing about
+// namespaces that have not opted in.
 func TestExplainWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	server.Intercept(func(r apitest.Request, serve func()) error {
@@ -132,7 +129,7 @@ func TestExplainWithoutMoorage(t *testing.T) {
 	}
 }
 
-// What only reads asks for nothing but lists.
+// A command that only reads sends only lists.
 func TestReadOnly(t *testing.T) {
 	for _, args := range [][]string{
 		{"explain", "pod", "db", "-n", "shop"}, {"explain", "pvc", "data", "-n", "shop"}, {"explain", "pv", "pv-db"},
@@ -154,8 +151,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A pod with more volumes than one may have is told so by its own spec, also to who may read
-// nothing else.
+// A pod with too many volumes shows that by its own spec, also to a user with no other rights.
 func TestTooManyVolumesWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/too-many-claims")
 	forbid(server, "pods")
@@ -165,7 +161,7 @@ func TestTooManyVolumesWithoutRights(t *testing.T) {
 	}
 }
 
-// A page in a file says what its writer may not read.
+// A page in a file names the objects that its writer may not read.
 func TestPageWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods")
@@ -175,7 +171,7 @@ func TestPageWithoutRights(t *testing.T) {
 	}
 }
 
-// Who may read only their namespace is told what the controller has written on the ticket.
+// A user with rights in one namespace sees the controller's report on the ticket.
 func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
@@ -197,8 +193,8 @@ func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// Who may make tickets and read none is told that at once: neither that a ticket is not there which is,
-// nor to wait for what is never seen.
+// A user that may make tickets but not read them learns it at once: the command neither reports an existing
+// ticket as missing, nor waits for an invisible ticket.
 func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "persistentvolumeclaims shop", "nodes")
@@ -219,7 +215,8 @@ func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
 	}
 }
 
-// Who may make tickets and read claims, and no PersistentVolume, attaches and detaches a claim's volume by hand.
+// A user that may make tickets and read claims, but no PersistentVolume, attaches and detaches a claim's
+// volume by hand.
 func TestAttachWithRightsInOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
@@ -245,8 +242,8 @@ func TestAttachWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// What nobody uses can't be told where tickets may not be listed: none is made, and no volume is said
-// to be nobody's.
+// Where tickets may not be listed, the unused volumes are unknown: no ticket is made, and no volume is
+// called unused.
 func TestImportNeedsToSeeTickets(t *testing.T) {
 	for _, resource := range []string{"volumetickets", "volumeattachments"} {
 		server, now := load(t, "testdata/detached")

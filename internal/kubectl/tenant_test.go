@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// labelled is a running pod with Moorage's label.
 func labelled(namespace, name string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -27,7 +26,6 @@ func labelled(namespace, name string, args ...string) *corev1.Pod {
 	}
 }
 
-// install binds the controller's role to its account in a namespace.
 func install(server *apitest.Server, namespace string) {
 	server.Put("clusterrolebindings", &rbacv1.ClusterRoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
@@ -36,8 +34,8 @@ func install(server *apitest.Server, namespace string) {
 	})
 }
 
-// A tenant's pod with Moorage's label and the flag of its controller changes nothing of
-// what is said of forced detaches; one in Moorage's own namespace does.
+// A tenant's pod with Moorage's label and its controller's flag does not change the output about forced
+// detaches; a pod in Moorage's own namespace does.
 func TestTenantsFlag(t *testing.T) {
 	for namespace, counts := range map[string]bool{"a-tenant": false, "moorage-system": false, "harbour": true} {
 		server, now := load(t, "testdata/force-flag-of-the-dead")
@@ -51,8 +49,8 @@ func TestTenantsFlag(t *testing.T) {
 	}
 }
 
-// A Lease of the controller's name in a namespace of a tenant's hides nothing from doctor,
-// explain and version.
+// A Lease with the controller's name in a tenant's namespace hides nothing from doctor, explain and
+// version.
 func TestTenantsLease(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	front := discovering(t, server)
@@ -79,12 +77,12 @@ func TestTenantsLease(t *testing.T) {
 	}
 }
 
-// bundle asks Moorage's own pods for logs and metrics, and nobody else's.
+// bundle asks only Moorage's own pods for logs and metrics.
 func TestTenantsLogs(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	server.Put("pods", labelled("a-tenant", "it"))
 	server.Put("pods", labelled("moorage-system", "own"))
-	asked := unpack(t, bundled(t, server, now))["about.json"] // this server has no logs: each that was asked for has failed
+	asked := unpack(t, bundled(t, server, now))["about.json"] // this server has no logs: each request has failed
 	if strings.Contains(asked, "a-tenant") || !strings.Contains(asked, "moorage-system_own") {
 		t.Errorf("it asked for\n%s", asked)
 	}

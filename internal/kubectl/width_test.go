@@ -18,11 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/test/words"
 )
 
-// widest is how many columns a terminal has that nobody has made wider.
 const widest = 80
 
-// What a person sees who asks for no format fits a terminal: each line of every session
-// but those of errors, which stay on one line so that grep finds them whole.
+// Output without a format fits a terminal: each line of every session, except for error lines, which stay
+// whole for grep.
 func TestSessionsFitATerminal(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -44,9 +43,9 @@ func TestSessionsFitATerminal(t *testing.T) {
 				asked = line
 			case strings.HasPrefix(line, "#"), strings.Contains(asked, " -o "), strings.HasPrefix(line, "error: "),
 				strings.HasPrefix(strings.TrimSpace(line), "https://"),                   // an address is not broken
-				strings.HasPrefix(strings.TrimSpace(line), "plugins/kubernetes.io/csi/"), // nor is a path
-				strings.HasPrefix(strings.TrimSpace(line), "csi-"),                       // nor the name of a VolumeAttachment
-				printedCommand.MatchString(strings.TrimSuffix(line, "\n")):               // nor a command
+				strings.HasPrefix(strings.TrimSpace(line), "plugins/kubernetes.io/csi/"), // a path neither
+				strings.HasPrefix(strings.TrimSpace(line), "csi-"),                       // the name of a VolumeAttachment neither
+				printedCommand.MatchString(strings.TrimSuffix(line, "\n")):               // a command neither
 			default:
 				lines++
 				if n := columns(line); n > widest {
@@ -60,10 +59,10 @@ func TestSessionsFitATerminal(t *testing.T) {
 	}
 }
 
-// printedCommand is a line with a command to run next, and nothing else but the label before it.
+// printedCommand is a line with a suggested command, and only its label before it.
 var printedCommand = regexp.MustCompile(`^ *([a-z]+ +)?kubectl .*[^.,;:\s]$`)
 
-// A command to run next has a line of its own, which ends where the command does.
+// A suggested command has its own line, which ends with the command.
 func TestCommandsCanBeCopied(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -95,7 +94,7 @@ func TestCommandsCanBeCopied(t *testing.T) {
 	}
 }
 
-// ownWords is what the commands of a session print, without its comments and the field "told".
+// ownWords is the output of a session's commands, without its comments and the field "told".
 func ownWords(session string) string {
 	var out strings.Builder
 	for line := range strings.Lines(session) {
@@ -109,7 +108,7 @@ func ownWords(session string) string {
 
 func columns(line string) int { return utf8.RuneCountInString(strings.TrimRight(line, "\n")) }
 
-// Every help text fits a terminal, too, and ends with the examples' commands whole.
+// Every help text also fits a terminal, and ends with the examples' commands whole.
 func TestHelpFitsATerminal(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	root := kubectl.NewCommand(&command.Base{Flags: command.NewFlags(nil), Streams: streams})

@@ -13,15 +13,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A change is reported once: an event is made of the difference between an object's former content and
-// the present write, so that neither a repeated write nor another controller reports it again. The
-// usual course (granted, attached, detached) makes no event on pods, claims and holds: it is in their
-// conditions, and an event for each would be another write for each attach.
+// A change is reported once: an event is the difference between an object's former content and the
+// present write. Neither a repeated write nor another controller reports it again. The usual course
+// (granted, attached, detached) makes no event on pods, claims and holds: their conditions have it,
+// and an event would be another write for each attach.
 
 // concern is a lasting state of a volume that a person may have to act on. The zero value is none.
 type concern struct{ reason, message string }
 
-// concernOf is what a VolumeHold's conditions say is wrong.
+// concernOf is the fault in a VolumeHold's conditions.
 func concernOf(h *v1alpha1.VolumeHold) concern {
 	if h == nil {
 		return concern{}
@@ -36,8 +36,8 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	return concern{c.Reason, c.Message}
 }
 
-// HoldChanged reports that a volume has come into a lasting state, or has left it, on its VolumeHold
-// and on the claim that people know it by. old is nil for a new hold, and claim without one.
+// HoldChanged reports that a volume has come into a lasting state, or has left it, on its
+// VolumeHold and on its claim. old is nil for a new hold, and claim without one.
 func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
 	was, is := concernOf(old), concernOf(now)
 	if e == nil || was.reason == is.reason {
@@ -62,7 +62,7 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 	}
 }
 
-// whereabouts says where a volume is.
+// whereabouts is the place of a volume in words.
 func whereabouts(h *v1alpha1.VolumeHold) string {
 	switch {
 	case h.Status.Holder == nil:

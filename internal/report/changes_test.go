@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// heard makes events that remember what they are about.
+// heard makes events that remember their objects.
 func heard() (*report.Events, func() []string) {
 	recorder := record.NewFakeRecorder(20)
 	recorder.IncludeObject = true
@@ -32,7 +32,7 @@ func heard() (*report.Events, func() []string) {
 	}
 }
 
-// expect compares events, each by the parts that it must have, in any order.
+// expect compares events, each by its necessary parts, in any order.
 func expect(t *testing.T, what string, got []string, want ...[]string) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -48,7 +48,6 @@ func expect(t *testing.T, what string, got []string, want ...[]string) {
 	}
 }
 
-// holdWith is a VolumeHold at n1 with one condition.
 func holdWith(kind string, status metav1.ConditionStatus, reason ledger.Code, message string) *v1alpha1.VolumeHold {
 	h := &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: "h", UID: types.UID("u")},
@@ -61,8 +60,8 @@ func holdWith(kind string, status metav1.ConditionStatus, reason ledger.Code, me
 	return h
 }
 
-// A hold and its claim are told of a state that lasts when it begins, when its
-// reason changes, and when it is over; not of the usual course, and not again.
+// A hold and its claim are told when a lasting state begins, when its reason changes, and when it
+// ends; not of the usual course, and not again.
 func TestHoldChanged(t *testing.T) {
 	e, events := heard()
 	claim := &ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c"}
@@ -71,7 +70,7 @@ func TestHoldChanged(t *testing.T) {
 	failed := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine")
 	again := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine, request 2")
 	lost := holdWith(v1alpha1.HoldAttached, metav1.ConditionUnknown, arbiter.NodeUnreachable, "not ready")
-	refused := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, arbiter.AttachFailed, "no such disk") // told to those who wait
+	refused := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, arbiter.AttachFailed, "no such disk") // waiting pods are told
 	free := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, "Detached", "")
 	free.Status.Holder = nil
 
@@ -93,7 +92,7 @@ func TestHoldChanged(t *testing.T) {
 	expect(t, "the volume is wanted again", events(), []string{"Normal Resolved DetachFailed is over: volume d^x is held by n1"})
 }
 
-// A ticket is told what becomes of it, each change once; a pod's is not.
+// A ticket is told of its outcome, each change once; a pod's ticket is not.
 func TestTicketChanged(t *testing.T) {
 	e, events := heard()
 	ticket := func(kind v1alpha1.TicketType, conditions ...metav1.Condition) *v1alpha1.VolumeTicket {
@@ -138,7 +137,7 @@ func TestTicketChanged(t *testing.T) {
 	}
 }
 
-// A claim is told for whom it is waited, and when that is over.
+// A claim is told which pod waits for it, and the end of the wait.
 func TestClaimsAreTold(t *testing.T) {
 	e, events := heard()
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "p"}
@@ -156,7 +155,6 @@ func TestClaimsAreTold(t *testing.T) {
 	none.Ready(pod, "n1", nil)
 }
 
-// docs/reasons.md names the codes that are told only when they last.
 func TestTransientCodesAreDocumented(t *testing.T) {
 	_, list, ok := strings.Cut(docs.Reasons, "What usually passes by itself (")
 	list, _, ended := strings.Cut(list, ")")

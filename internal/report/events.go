@@ -22,8 +22,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The reasons of events. Attach and failed attach have the attach/detach controller's reasons, which
-// people and tools know.
+// The reasons of events. Attach and failed attach have the attach/detach controller's reasons,
+// which people and tools know.
 const (
 	eventFailedAttach  = "FailedAttachVolume"
 	eventAttached      = "SuccessfulAttachVolume"
@@ -50,8 +50,8 @@ type Events struct {
 	now      func() time.Time
 }
 
-// NewEvents returns events that are written in the background until ctx is
-// done; repeated ones are counted up, not written anew.
+// NewEvents returns events that are written in the background until ctx is done; repeated ones are
+// counted up, not written anew.
 func NewEvents(ctx context.Context, kube kubernetes.Interface) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
@@ -70,9 +70,8 @@ func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
 	return &Events{recorder: recorder, log: klog.FromContext(ctx), quotas: newQuotas(), now: time.Now}
 }
 
-// Waits tells a pod why one of its volumes is not there, when the reason lasts,
-// and the volume's claim; claim is nil when there is none, or when it is told so
-// by HoldChanged.
+// Waits tells a pod the lasting reason why one of its volumes is not there, and the volume's claim;
+// claim is nil when there is none, or when HoldChanged tells it.
 func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reason) {
 	if e == nil {
 		return
@@ -88,8 +87,8 @@ func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reas
 	}
 }
 
-// Ready reports to a pod with an event for its wait, and to the claims that it waited for, that all its
-// volumes are there.
+// Ready reports that all volumes of a pod are there: on a pod with an event for its wait, and on
+// the claims that it waited for.
 func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.Claim) {
 	if e == nil {
 		return
@@ -101,9 +100,8 @@ func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.C
 	}
 }
 
-// Attached tells a pod that one of its volumes is attached, in the attach/detach
-// controller's words (pkg/volume/util/operationexecutor). volume is the name of its
-// PersistentVolume.
+// Attached tells a pod that one of its volumes is attached, in the attach/detach controller's words
+// (pkg/volume/util/operationexecutor). volume is the name of its PersistentVolume.
 func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	if e == nil {
 		return
@@ -112,9 +110,9 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
 }
 
-// AttachRefused reports to a pod that the API server refuses a write without which one of its volumes
-// is not attached to a node, in the API server's words, within its namespace's quota: each failed
-// attempt reports it. volume is the name of its PersistentVolume.
+// AttachRefused reports to a pod that the API server refuses a write for the attach of a volume to
+// a node. It quotes the API server, within the namespace's quota, for each failed attempt. volume
+// is the name of its PersistentVolume.
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
@@ -129,8 +127,8 @@ func (e *Events) NetworkFence(node ledger.NodeName, driver, text string) {
 	}
 }
 
-// NetworkFenceHeld tells a node why it is not cut off from the storage of a driver that should
-// cut it off, or not let in again.
+// NetworkFenceHeld tells a node why it is not cut off from a driver's storage as it should be, or
+// not let in again.
 func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 	if e != nil {
 		e.log.Info("A NetworkFence waits", "reason", eventFenceHeld, "node", node, "driver", driver, "why", why)

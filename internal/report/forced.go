@@ -24,10 +24,10 @@ import (
 const forcedTimeout = 2 * time.Second
 
 // ForcedDetach reports on a node that a volume was taken from it without its kubelet's report, as a
-// hold says (ledger.Fence). It returns when the API server has the event, so that nothing is written
-// after it that forgets the detach. The event's name follows from its content: the result is false if
-// the API server has that event already, from any leader. An event that the API server does not take in
-// time is written in the background, like all others.
+// hold says (ledger.Fence). It returns when the API server has the event: no later write can forget
+// the detach. The event's name follows from its content: the result is false if the API server has
+// that event already, from any leader. An event that the API server does not take in time is
+// written in the background, like all others.
 func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.Fence) (news bool) {
 	if e == nil {
 		return false
@@ -54,8 +54,8 @@ type ForcedDetaches map[string]bool
 // Has says whether there is an event of a detach from a node, as a hold says (ledger.Fence).
 func (d ForcedDetaches) Has(v ledger.VolumeID, f ledger.Fence) bool { return d[forcedName(v, f)] }
 
-// ForcedDetaches lists the forced detaches that a leader has reported, so that the next leader does not
-// write each event again. Events that can't be listed in time are missing.
+// ForcedDetaches lists the forced detaches of earlier leaders: a new leader does not write their
+// events again. Events that can't be listed in time are missing.
 func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
 	if e == nil || e.writes == nil {
 		return nil

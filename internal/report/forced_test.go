@@ -15,8 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// One detach by force is one event, whichever leaders tell of it; another VolumeAttachment,
-// node or volume, and of a volume without one another outage, is another.
+// A detach by force is a single event, from any number of leaders. Another VolumeAttachment, node
+// or volume is another event. For a volume without a VolumeAttachment another outage is another
+// event.
 func TestForcedDetachIsToldOnce(t *testing.T) {
 	server := apitest.Start(t)
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "i"}
@@ -58,8 +59,8 @@ func TestForcedDetachIsToldOnce(t *testing.T) {
 	}
 }
 
-// A leader whose term ends while it takes a volume by force tells of that all the same: the next one would count
-// it once more, or not tell of it where the volume has gone to another node by then.
+// If a leader's term ends while it takes a volume by force, it still reports that. Otherwise the
+// next leader would count it again, or not report it if the volume is at another node by then.
 func TestForcedDetachIsToldAtTheEndOfATerm(t *testing.T) {
 	server := apitest.Start(t)
 	ctx, end := context.WithCancel(t.Context())

@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// fromKubelet is the Node as it arrives when a kubelet has written it in protobuf, whose
-// strings nobody checks, and the controller reads it in protobuf.
+// fromKubelet is the Node as the controller reads it in protobuf after a kubelet has written it in
+// protobuf, with unchecked strings.
 func fromKubelet(t *testing.T, inUse ...corev1.UniqueVolumeName) ledger.NodeState {
 	t.Helper()
 	sent := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "1"}, Status: corev1.NodeStatus{VolumesInUse: inUse}}
@@ -33,8 +33,8 @@ func fromKubelet(t *testing.T, inUse ...corev1.UniqueVolumeName) ledger.NodeStat
 	return translate.Node(&seen)
 }
 
-// collected is what a scrape shows of a ledger: how many series, or the panic that
-// would end the process.
+// collected is the result of a scrape of a ledger: how many series, or the panic that would end the
+// process.
 func collected(l *ledger.Ledger) (series int, panicked any) {
 	defer func() { panicked = recover() }()
 	metrics := make(chan prometheus.Metric, 1<<16)
@@ -42,8 +42,8 @@ func collected(l *ledger.Ledger) (series int, panicked any) {
 	return len(metrics), nil
 }
 
-// Prometheus collects in goroutines of its own, where a panic ends the process: one
-// kubelet would end every controller at its next scrape.
+// Prometheus collects in goroutines of its own, where a panic ends the process: one kubelet would
+// end every controller at its next scrape.
 func TestGarbageOfAKubeletDoesNotEndTheController(t *testing.T) {
 	for name, event := range map[string]ledger.Event{
 		"as it is read":     fromKubelet(t, "kubernetes.io/csi/\xff^vol"),
@@ -57,10 +57,10 @@ func TestGarbageOfAKubeletDoesNotEndTheController(t *testing.T) {
 	}
 }
 
-// What a kubelet says of drivers that no node registers makes no time series.
+// A kubelet's report of drivers that no node registers makes no time series.
 func TestAKubeletMakesNoTimeSeries(t *testing.T) {
 	l := ledger.New()
-	l.Apply(time.Unix(1, 0), fromKubelet(t, "kubernetes.io/csi/other^v")) // a node that lists what is not attached has one
+	l.Apply(time.Unix(1, 0), fromKubelet(t, "kubernetes.io/csi/other^v")) // a node that lists an unattached volume has one
 	before, _ := collected(l)
 	var many []corev1.UniqueVolumeName
 	for i := range 1000 {
@@ -78,7 +78,6 @@ func TestAKubeletMakesNoTimeSeries(t *testing.T) {
 	}
 }
 
-// What a kubelet says of drivers in its CSINode makes a few time series.
 func TestACSINodeMakesFewTimeSeries(t *testing.T) {
 	series := func(drivers int) int {
 		l, d := ledger.New(), ledger.NodeDrivers{Node: "n1", Version: "1"}
@@ -94,7 +93,7 @@ func TestACSINodeMakesFewTimeSeries(t *testing.T) {
 	}
 }
 
-// Which nodes list volumes that are not attached there is shown, and how many.
+// The metrics show the nodes that list unattached volumes, and how many.
 func TestUnexplainedUseIsShown(t *testing.T) {
 	l := ledger.New()
 	for i, n := range []ledger.NodeName{"n1", "n2"} {
@@ -117,8 +116,8 @@ moorage_volumes_in_use_unexplained{node="n1"} 2
 	}
 }
 
-// What a node says that it has, and that neither a pod nor a VolumeAttachment explains, is
-// counted at that node, unless it was said at another boot, or the node owes an answer.
+// A volume in a node's report that neither a pod nor a VolumeAttachment explains is counted at that
+// node. It is not counted after another boot, or while the node owes an answer.
 func TestSaidByNodes(t *testing.T) {
 	l := ledger.New()
 	has := func(node ledger.NodeName, boot string, handles ...string) {

@@ -36,7 +36,7 @@ func wantMetrics(t *testing.T, m *report.Metrics, want string, names ...string) 
 	}
 }
 
-// Who stands by leads nothing and knows of no waiting pod, before a term and after it.
+// A standby process leads nothing and knows of no waiting pod, before a term and after it.
 func TestLeading(t *testing.T) {
 	m := report.NewMetrics(ledger.New().Snapshot)
 	standsBy := "moorage_leading 0\n"
@@ -53,8 +53,8 @@ func TestLeading(t *testing.T) {
 	wantMetrics(t, m, standsBy, names...)
 }
 
-// Volumes are counted by what their holds say; a fence counts at its node, whoever holds the
-// volume by now.
+// Volumes are counted by their holds; a fence counts at its node, even if the volume has another
+// holder by now.
 func TestVolumesByState(t *testing.T) {
 	l := ledger.New()
 	now := time.Unix(1000, 0)
@@ -78,7 +78,7 @@ moorage_volumes_by_state{reason="NodeUnreachable",state="DetachPending"} 2
 `, "moorage_volumes_by_state", "moorage_fenced_volumes")
 }
 
-// Nodes that can't be reached are told of where they are too many for some policy's time.
+// Unreachable nodes are reported where they are too many for some policy's time.
 func TestNodesHeld(t *testing.T) {
 	l, now, minute := ledger.New(), time.Unix(1000, 0), time.Minute
 	for i := range 10 {
@@ -98,8 +98,8 @@ moorage_nodes_unreachable_held{region="r",zone="a"} 4
 `, "moorage_nodes_unreachable_held")
 }
 
-// A machine that a storage has cut off is told of, whatever else is known of its node, for
-// each driver that a node registers.
+// A machine that a storage has cut off is reported in any state of its node, for each driver that a
+// node registers.
 func TestNodesCutOff(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	for i, drivers := range [][]string{nil, {"d", "nobody's"}, {"d", "e"}, nil} {
@@ -115,8 +115,8 @@ func TestNodesCutOff(t *testing.T) {
 	}
 }
 
-// A watch counts from its answer to its end, whoever ends it; a refused one counts as
-// none, and other requests make no series.
+// A watch counts from its answer to its end by either side; a refused one counts as none, and other
+// requests make no series.
 func TestWatchStreams(t *testing.T) {
 	var answer = http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

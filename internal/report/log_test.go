@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Each event is logged with its reason's code as a field, and without the
-// driver's words, which may hold anything.
+// Each event is logged with its reason's code as a field, and without the driver's words, which may
+// hold anything.
 func TestEventsAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))

@@ -95,12 +95,10 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 	return m
 }
 
-// Attached tells that an attach took its time from VolumeAttachment to
-// volumesAttached.
+// Attached records the time of an attach from VolumeAttachment to volumesAttached.
 func (m *Metrics) Attached(driver string, took time.Duration) { m.operation("attach", driver, took) }
 
-// Detached tells that a detach took its time from the first write to the end
-// of the VolumeAttachment.
+// Detached records the time of a detach from the first write to the end of the VolumeAttachment.
 func (m *Metrics) Detached(driver string, took time.Duration) { m.operation("detach", driver, took) }
 
 func (m *Metrics) operation(name, driver string, took time.Duration) {
@@ -110,7 +108,7 @@ func (m *Metrics) operation(name, driver string, took time.Duration) {
 	}
 }
 
-// Step tells that a step was executed, and how it ended.
+// Step records an executed step, and its outcome.
 func (m *Metrics) Step(step arbiter.Step, err error) {
 	if m == nil {
 		return
@@ -134,35 +132,35 @@ func (m *Metrics) Forced(rule string) {
 	}
 }
 
-// TicketEnded tells that a ticket that is not a pod's was ended.
+// TicketEnded counts an ended ticket; pods' tickets are left out.
 func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
 	if m != nil {
 		m.ended.WithLabelValues(string(kind), string(cause)).Inc()
 	}
 }
 
-// OperationTicket tells that a ticket for an operation of a driver was made, or what came of it.
+// OperationTicket counts that a ticket for an operation of a driver was made, or its outcome.
 func (m *Metrics) OperationTicket(operation, result string) {
 	if m != nil {
 		m.tickets.WithLabelValues(operation, result).Inc()
 	}
 }
 
-// Difference tells that the truth check has found something.
+// Difference counts a finding of the truth check.
 func (m *Metrics) Difference(code string) {
 	if m != nil {
 		m.found.WithLabelValues(code).Inc()
 	}
 }
 
-// Differences tells how many differences of a code there are now.
+// Differences sets how many differences of a code there are now.
 func (m *Metrics) Differences(code string, n int) {
 	if m != nil {
 		m.differ.WithLabelValues(code).Set(float64(n))
 	}
 }
 
-// Violations tells what an audit found.
+// Violations counts the findings of an audit.
 func (m *Metrics) Violations(found []arbiter.Violation) {
 	if m == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Object names what an event is about. kubectl describe finds events by the UID.
+// Object is the object of an event. kubectl describe finds events by the UID.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 // OfVolume is a volume's VolumeHold. The ledger does not have its UID: see
@@ -62,7 +62,7 @@ func (o Object) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
 }
 
-// Difference tells of an object that it is not as the truth check expects.
+// Difference reports on an object that it differs from the truth check's expectation.
 func (e *Events) Difference(at Object, code, message string) {
 	if e == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// What is under way is counted by driver, beside what the policy that counts allows; of a driver
-// without such a policy, or with nothing under way, there is no such number.
+// Operations under way are counted by driver, beside the limit of the policy that counts. A driver
+// without such a policy, or without operations, has no such number.
 func TestOperations(t *testing.T) {
 	l := ledger.New()
 	now := time.Unix(1000, 0)

@@ -25,8 +25,8 @@ func owned(namespace string, owner metav1.OwnerReference) *v1alpha1.VolumeTicket
 	}
 }
 
-// counted are events with a clock that stands still, and how many a ticket and its owner have had
-// since it was asked last.
+// counted are events with a stopped clock, and how many events a ticket and its owner have had
+// since the last question.
 func counted() (e *Events, clock *time.Time, told func() (tickets, owners int)) {
 	recorder := record.NewFakeRecorder(1000)
 	e, clock = NewEventsWith(recorder), new(time.Unix(1000, 0))
@@ -43,7 +43,7 @@ func counted() (e *Events, clock *time.Time, told func() (tickets, owners int)) 
 	}
 }
 
-// What can't name a real object is no object to tell: the recorder would keep all of it.
+// A reference that can't name a real object is not reported: the recorder would keep all of it.
 func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	longest := metav1.OwnerReference{APIVersion: long(317), Kind: long(63), Name: long(253), UID: types.UID(long(128))}
@@ -69,8 +69,8 @@ func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 	}
 }
 
-// However many tickets one namespace has, and whatever owners they name, they and their owners have
-// few events; those of another have theirs.
+// Any number of tickets of a namespace, with any owners, has few events; the tickets of another
+// namespace have theirs.
 func TestTicketsEventsHaveAQuota(t *testing.T) {
 	e, clock, told := counted()
 	expect := func(what string, tickets, owners int) {
@@ -103,7 +103,7 @@ func TestTicketsEventsHaveAQuota(t *testing.T) {
 	expect("an hour later", 10, 10)
 }
 
-// What asks for operations in one namespace has few events, and what was not told is told later.
+// The objects of a namespace that ask for operations have few events; the rest is reported later.
 func TestOperationsEventsHaveAQuota(t *testing.T) {
 	e, clock, told := counted()
 	held := func(namespace string) bool {
@@ -124,7 +124,7 @@ func TestOperationsEventsHaveAQuota(t *testing.T) {
 	}
 }
 
-// Of many namespaces those are forgotten that were longest without an event.
+// Among many namespaces the longest unused quotas are forgotten.
 func TestQuotasAreForgotten(t *testing.T) {
 	q, now := newQuota(), time.Unix(1000, 0)
 	spend := func(namespace string) (n int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// PodWait is how many pods wait for one reason, and since when the oldest of them does.
+// PodWait is how many pods wait for one reason, and since when the oldest of them waits.
 type PodWait struct {
 	Pods   int
 	Oldest time.Time
@@ -48,9 +48,9 @@ func (p *pods) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Leads says that this process decides and writes from now on, and has each scrape ask for the due
-// work, by the names of queues, and for the pods with a node that wait for their volumes. Functions of
-// an earlier term are called no more. The returned function ends the term.
+// Leads says that this process decides and writes from now on. Each scrape then asks for the due
+// work, by the names of queues, and for the pods with a node that wait for their volumes. Functions
+// of an earlier term are called no more. The returned function ends the term.
 func (m *Metrics) Leads(depth map[string]func() int, waiting func() map[ledger.Code]PodWait) (end func()) {
 	if m == nil {
 		return func() {}

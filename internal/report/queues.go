@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// queues shows at each scrape how much is due.
 type queues struct {
 	desc  *prometheus.Desc
 	depth atomic.Pointer[map[string]func() int]

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// The quotas of a namespace's events for its tickets, operations, and pods with refused writes: so many
-// at once, and one more each time. The recorder has one queue for all events, of 1000, and drops the
-// excess: without a quota many tickets of one tenant would have it drop events of others.
+// The quotas of a namespace's events for its tickets, operations, and pods with refused writes: so
+// many at once, and one more each time. The recorder has one queue of 1000 for all events, and
+// drops the excess: without quotas a tenant's many tickets could drop others' events.
 const (
 	eventsAtOnce    = 10
 	eventsEach      = 5 * time.Second

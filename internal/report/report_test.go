@@ -136,7 +136,7 @@ func TestEvents(t *testing.T) {
 	none.ForcedDetach(t.Context(), v, ledger.Fence{})
 }
 
-// A wait that may be for ever is never taken for one that passes.
+// A wait that may be for ever never counts as passing.
 func TestTransient(t *testing.T) {
 	for _, c := range []ledger.Code{arbiter.NodeUnreachable, arbiter.InUseUnknown, arbiter.AttachFailed, arbiter.DetachFailed,
 		arbiter.HeldElsewhere, arbiter.ForeignAttachment, arbiter.NoFreeSlot, arbiter.ClaimMissing, arbiter.NodeUnmanaged} {
@@ -149,8 +149,8 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// The end of a ticket is told to it and to its controller, or else its first owner; without one to the
-// ticket alone.
+// The end of a ticket is told to it and to its controller, or else its first owner; without one to
+// the ticket alone.
 func TestTicketEnded(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	e := report.NewEventsWith(recorder)
@@ -175,8 +175,8 @@ func TestTicketEnded(t *testing.T) {
 	(*report.Events)(nil).TicketEnded(ticket, arbiter.EndTimeOver)
 }
 
-// Who refuses a write may say as much as he likes. An event has as much of it as the API has room for in the note of
-// one: the recorder keeps thousands, and compares them by their words.
+// A refusal may have a text of any length. An event has as much of it as an event's note may have:
+// the recorder keeps thousands, and compares their texts.
 func TestLongWordsAreCut(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streams counts the watches that are open, by the resource that is watched.
+// streams counts the open watches, by the watched resource.
 type streams struct{ open *prometheus.GaugeVec }
 
 func newStreams() *streams {
@@ -50,7 +50,7 @@ func (c *watchCounter) RoundTrip(request *http.Request) (*http.Response, error) 
 	return response, nil
 }
 
-// WrappedRoundTripper is how client-go finds the transport below.
+// WrappedRoundTripper gives client-go the transport below.
 func (c *watchCounter) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
 // stream is the body of a watch's answer, which ends when it is closed or broken.

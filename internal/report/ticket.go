@@ -48,7 +48,7 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	}
 }
 
-// detachedChanged tells a ticket with spec.detached what a condition of it says now.
+// detachedChanged tells a ticket with spec.detached a condition's new message.
 func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav1.Condition) {
 	switch {
 	case kind == v1alpha1.TicketYielding:
@@ -62,7 +62,7 @@ func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav
 	}
 }
 
-// TicketEnded tells a VolumeTicket that the controller has deleted it, and why; and the object that owns it,
+// TicketEnded tells a VolumeTicket that the controller has deleted it, and why; and its owner,
 // which outlives it.
 func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
 	if e == nil || t == nil {
@@ -77,7 +77,6 @@ func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
 	e.tellTicket(t, e.quotas.ends, e.warn, eventTicketEnded, message)
 }
 
-// whyEnded says why a ticket has ended, in words.
 func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	switch cause {
 	case arbiter.EndTimeOver:
@@ -92,8 +91,8 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	return string(cause)
 }
 
-// tellTicket reports on a ticket and its owner, as normal or as a warning, unless the namespace's quota
-// is used up: neither has an event then.
+// tellTicket reports on a ticket and its owner, as normal or as a warning. If the namespace's quota
+// is used up, neither has an event.
 func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of Object, reason, message string), reason, message string) {
 	if !left.take(t.Namespace, e.now()) {
 		return

@@ -33,7 +33,7 @@ func newUpstream() upstream {
 	}
 }
 
-// force counts a detach by a rule of force, by the reason that upstream has for it.
+// force counts a detach by a rule of force, by upstream's reason for it.
 func (u upstream) force(rule string) {
 	reason := "timeout"
 	if rule == arbiter.OutOfService {
@@ -42,9 +42,8 @@ func (u upstream) force(rule string) {
 	u.forced.WithLabelValues(reason).Inc()
 }
 
-// operation tells how long an attach or detach that succeeded has taken. A volume that
-// was migrated from an in-tree plugin is known by its CSI driver alone, so that
-// migrated is false throughout.
+// operation records how long a successful attach or detach has taken. A volume that was migrated
+// from an in-tree plugin is known by its CSI driver alone: migrated is false throughout.
 func (u upstream) operation(name, driver string, took time.Duration) {
 	u.operations.WithLabelValues(pluginName(driver), "volume_"+name, "success", "false").Observe(took.Seconds())
 }

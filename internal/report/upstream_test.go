@@ -14,8 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Alerts and dashboards that were made for the attach/detach controller find its
-// metrics, with its labels.
 func TestUpstreamsMetrics(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}

@@ -125,7 +125,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectOperations(s, gauge)
 }
 
-// collectOperations counts attaches and detaches by driver, beside how many its policy allows.
+// collectOperations counts attaches and detaches by driver, beside its policy's limit.
 func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	for driver, n := range s.UnderWayOf() {
 		gauge(w.underWay, float64(n), driver)
@@ -154,7 +154,7 @@ func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 }
 
-// collectStates counts volumes by what their holds say.
+// collectStates counts volumes by their holds.
 func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct {
 		state  ledger.HoldState
@@ -179,7 +179,7 @@ func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 }
 
-// unheld is the state of a volume that has no hold, in words of a hold's states.
+// unheld is the state of a volume without a hold, in words of a hold's states.
 func unheld(v *ledger.Volume) ledger.HoldState {
 	for i := range v.NodeVolumes {
 		if v.NodeVolumes[i].OccupiesSlot() {
@@ -189,8 +189,8 @@ func unheld(v *ledger.Volume) ledger.HoldState {
 	return ledger.HoldFree
 }
 
-// maxDriversShown is of how many drivers a node has series: a kubelet writes its CSINode
-// as it likes.
+// maxDriversShown is the number of drivers with series of a node: a kubelet writes its CSINode as
+// it likes.
 const maxDriversShown = 64
 
 // knownDrivers says which drivers some node registers, or are Kubernetes' own. A node may name any
@@ -207,13 +207,12 @@ func knownDrivers(s ledger.Snapshot) func(driver string) bool {
 	return func(driver string) bool { return registered[driver] || (ledger.VolumeID{Driver: driver}).NoAttach() }
 }
 
-// slots are a driver's at a node.
 type slots struct {
 	node   ledger.NodeName
 	driver string
 }
 
-// reservedSlots counts the places with users where nothing is, or may be, yet.
+// reservedSlots counts the places with users and without a volume that is, or may be, there.
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {

@@ -44,7 +44,6 @@ func asked(t *testing.T, kube kubernetes.Interface) []string {
 	return out
 }
 
-// Schedulers are sent to the leader, for as long as it leads.
 func TestServiceIsPointedAtTheLeader(t *testing.T) {
 	kube := fake.NewClientset(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: service}})
 	r := newIdleRig(t, func(r *rig) { r.disk("data") })

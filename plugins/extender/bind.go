@@ -17,14 +17,12 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// errClientGone says why a bind comes to nothing.
 var errClientGone = errors.New("the scheduler did not wait for the answer")
 
-// bind counts the pod's volumes at the node and binds the pod: all of it, or nothing. Asked again
-// for the same, whether the first time came to something or not, it does what is left to do.
+// bind counts the pod's volumes at the node and binds the pod: all of it, or nothing. A repeated
+// request does the work that is left, whether the first succeeded or not.
 //
-// Once the request is under way it is waited for, whether or not the scheduler does: what became of
-// it must be known.
+// It waits for a request under way, even if the scheduler does not: its outcome must be known.
 func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs) error {
 	over, err := x.podLocks.lock(ctx, string(args.PodUID))
 	if err != nil {
@@ -58,7 +56,7 @@ func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs
 }
 
 // unbound finds the pod to bind; nil when it is bound to the node already. It reads a pod that the
-// ledger does not have, or that is reserved: it was just bound, or the plugin is binding it.
+// ledger does not have, or that is reserved: the pod was just bound, or the plugin is binding it.
 func (x *Extender) unbound(ctx context.Context, args extenderv1.ExtenderBindingArgs) (*ledger.Pod, *corev1.Pod, error) {
 	uid := string(args.PodUID)
 	pod := x.Facts.Snapshot().Pod(uid)

@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// withPod is a rig with a pod db and its volume data.
 func withPod(t *testing.T) (*rig, *corev1.Pod) {
 	t.Helper()
 	pod := podWith("db", "data")
@@ -34,7 +33,7 @@ func withPod(t *testing.T) (*rig, *corev1.Pod) {
 
 const createBind = "create pods/binding shop/db"
 
-// One request writes the node and, into a pod that the webhook stamped, the reservation.
+// A single request writes the node and, into a stamped pod, the reservation.
 func TestBindIsOneWrite(t *testing.T) {
 	for name, stamped := range map[string]bool{"stamped": true, "as it comes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +77,7 @@ func TestBindOfAPodThatNeedsNoVolume(t *testing.T) {
 	r.wantWrites(createBind)
 }
 
-// All or nothing: what doesn't end in a bound pod leaves nothing behind.
+// All or nothing: a bind that fails leaves nothing behind.
 func TestBindThatComesToNothing(t *testing.T) {
 	tests := map[string]struct {
 		node   string
@@ -147,8 +146,8 @@ func TestSlotOfABindUnderWayIsTaken(t *testing.T) {
 	}
 }
 
-// A request without an answer is sent again until its outcome is known, and the slot
-// counts as taken all the time.
+// A request without an answer is sent again until its outcome is known, and the slot counts as
+// taken all the time.
 func TestBindWithoutAnAnswerIsSettled(t *testing.T) {
 	r, pod := withPod(t)
 	sent, late := 0, func() {}
@@ -174,7 +173,6 @@ func TestBindWithoutAnAnswerIsSettled(t *testing.T) {
 	r.wantWrites(createBind, createBind)
 }
 
-// A pod that merely changes meanwhile is bound all the same.
 func TestBindOfAPodThatChanges(t *testing.T) {
 	r, pod := withPod(t)
 	changed := false
@@ -214,8 +212,7 @@ func TestBindWhoseAnswerIsLost(t *testing.T) {
 	r.wantWrites(createBind)
 }
 
-// kube-scheduler gives up after 5 s and may ask again, for the same node or
-// another.
+// kube-scheduler gives up after 5 s and may ask again, for the same node or another.
 func TestBindAgain(t *testing.T) {
 	r, pod := withPod(t)
 	if against := r.bind(pod, "n1"); against != "" {
@@ -257,8 +254,7 @@ func TestBindTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A scheduler that goes away, or is killed, ends no request that is under way: what became
-// of it must be known.
+// A scheduler that goes away, or is killed, ends no request under way: its outcome must be known.
 func TestBindOutlivesItsClient(t *testing.T) {
 	r, pod := withPod(t)
 	arrived, goOn := r.hangs()
@@ -297,7 +293,6 @@ func TestBindOutlivesItsClient(t *testing.T) {
 	}
 }
 
-// Of a client that waits for its turn, and goes away, nothing is bound.
 func TestBindOfAClientThatHasGone(t *testing.T) {
 	r, pod := withPod(t)
 	r.seen(pod)
@@ -340,7 +335,7 @@ func TestBindOfTheWrongPod(t *testing.T) {
 	r.wantWrites()
 }
 
-// Two pods were sent to one slot, since a filter reserves nothing. One is bound.
+// Two pods were sent to one slot, since a filter reserves nothing. Only one pod is bound.
 func TestOneSlotForTwo(t *testing.T) {
 	one, two := podWith("one", "c1"), podWith("two", "c2")
 	r := newRig(t, func(r *rig) {

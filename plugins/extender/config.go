@@ -12,20 +12,19 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
-// Config says how schedulers are answered. Without Listen they are not.
+// Config configures the answers to schedulers. Without Listen there are none.
 type Config struct {
 	// Listen is the host:port for schedulers; an empty host means every address.
 	Listen string
-	// CertFile and KeyFile are the PEM files of the serving certificate and its
-	// key, ClientCAFile that of the authorities of clients. All are read again
-	// when they change.
+	// CertFile and KeyFile are the PEM files of the serving certificate and its key; ClientCAFile
+	// has the clients' authorities. All are read again when they change.
 	CertFile, KeyFile, ClientCAFile string
-	// ClientNames are the common or DNS names of the certificates of schedulers;
-	// when empty, any that the authorities have signed will do.
+	// ClientNames are the common or DNS names in schedulers' certificates; when empty, any
+	// certificate that the authorities have signed will do.
 	ClientNames []string
-	// Service is a Service without a selector in the namespace of the Lease. The leader
-	// points it at itself: at the IP address Advertise and the port of Listen. When
-	// empty, schedulers must know where the leader is.
+	// Service is a Service without a selector in the namespace of the Lease. The leader points it
+	// at its own IP address Advertise and the port of Listen. When empty, schedulers must find the
+	// leader themselves.
 	Service, Advertise string
 	// MaxBodyBytes bounds a request.
 	MaxBodyBytes int64

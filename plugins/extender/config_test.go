@@ -41,7 +41,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A process whose extender can't be served does not begin.
+// A process with an unusable extender does not begin.
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	f := certtest.NewFiles(t, "moorage-extender")
 	missing := filepath.Join(t.TempDir(), "missing")

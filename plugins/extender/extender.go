@@ -27,26 +27,25 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// errNotLeading says why a pod with volumes can't be judged here.
 var errNotLeading = errors.New("another process of Moorage's scheduler leads, or none does yet; it will be tried again")
 
-// facts is what the extender needs of observe.Observer.
+// facts is the part of observe.Observer that the extender needs.
 type facts interface {
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	requeuer.Facts
 	Subscribe(func(ledger.Touched))
-	// Pod returns what is known of a pod, its priority included.
+	// Pod returns a pod, with its priority.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
 var _ facts = &observe.Observer{}
 
-// Options is what an Extender works with. All but Now must be set.
+// Options configure an Extender. All but Now must be set.
 type Options struct {
 	Config
-	// Namespace is that of the Service.
+	// Namespace is the Service's.
 	Namespace string
-	// Facts and Placer are those of the scheduler in the same process.
+	// Facts and Placer belong to the scheduler in the same process.
 	Facts  facts
 	Placer *binding.Placer
 	// Pods has all pods without a node. It must not have begun.
@@ -72,23 +71,22 @@ type Extender struct {
 	certificate *serving.Certificate
 	clients     *serving.Authorities
 
-	term atomic.Pointer[context.Context] // during which this process leads; nil before
+	term atomic.Pointer[context.Context] // this process's term as leader; nil before
 }
 
-// A pod that preempts others and is woken meanwhile is woken again, 7 s in all:
-// kube-scheduler keeps it from its queue while it deletes the victims, and
-// forgets what comes meanwhile.
+// A preempting pod that is woken is woken again, for 7 s in all: kube-scheduler keeps it from its
+// queue while it deletes the victims, and forgets events meanwhile.
 const (
 	insistFirst = time.Second
 	insistMost  = 3
 )
 
-// judgingAtOnce is how many filters, priorities and preemptions are read and
-// judged at once; others wait. Schedulers ask for one at a time.
+// judgingAtOnce is how many filters, priorities and preemptions are read and judged at once; others
+// wait. A scheduler sends one request at a time.
 const judgingAtOnce = 4
 
-// New returns an Extender that listens, and answers once it runs. Its metrics are registered with
-// the process's.
+// New returns an Extender that listens, and answers once it runs. It registers its metrics with the
+// process's.
 func New(o Options) (*Extender, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -117,7 +115,6 @@ func New(o Options) (*Extender, error) {
 	return x, nil
 }
 
-// newExtender makes what is behind the port.
 func newExtender(o Options) (*Extender, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -139,8 +136,8 @@ func newExtender(o Options) (*Extender, error) {
 	return x, err
 }
 
-// gone says whether a refused pod is no more, or bound, or being deleted: no scheduler tries
-// such a pod.
+// gone says whether a refused pod is deleted, bound, or being deleted: no scheduler tries such a
+// pod.
 func (x *Extender) gone(pod *corev1.Pod) bool {
 	known := x.Facts.Snapshot().Pod(string(pod.UID))
 	return known == nil || known.Node != "" || known.Phase != ledger.PodLive
@@ -149,8 +146,8 @@ func (x *Extender) gone(pod *corev1.Pod) bool {
 // readTimeout is how long a scheduler may take to send a request.
 const readTimeout = 10 * time.Second
 
-// Run answers schedulers, and has pods that were refused tried again, until ctx is done. It returns
-// when the last answer is sent.
+// Run answers schedulers, and has refused pods tried again, until ctx is done. It returns when the
+// last answer is sent.
 func (x *Extender) Run(ctx context.Context) error {
 	klog.FromContext(ctx).Info("Answering other schedulers", "address", x.listener.Addr().String(), "clients", x.ClientNames)
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -165,9 +162,9 @@ func (x *Extender) Run(ctx context.Context) error {
 	}.Serve(ctx, x.listener)
 }
 
-// Lead has calls about pods with volumes answered here until ctx is done, and the Service lead here.
-// The Placer must be able to reserve and bind meanwhile. until returns the end of the lease as it is
-// now.
+// Lead has calls about pods with volumes answered here until ctx is done, and the Service lead
+// here. The Placer must be able to reserve and bind meanwhile. until returns the present end of the
+// lease.
 func (x *Extender) Lead(ctx context.Context, until func() time.Time) {
 	x.term.Store(&ctx)
 	if x.announcer != nil {
@@ -175,7 +172,6 @@ func (x *Extender) Lead(ctx context.Context, until func() time.Time) {
 	}
 }
 
-// leading returns nil if this process leads.
 func (x *Extender) leading() error {
 	if term := x.term.Load(); term == nil || (*term).Err() != nil {
 		return errNotLeading

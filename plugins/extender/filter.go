@@ -19,12 +19,10 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// errUnknownPod says that a scheduler asks for a pod that the API server does
-// not have.
 var errUnknownPod = errors.New("the pod does not exist any more")
 
-// filter says which of the nodes a pod's volumes can follow it to. Whom it
-// refuses every node is tried again when a change lifts a refusal.
+// filter judges each node by whether a pod's volumes can follow it there. A pod that is refused
+// every node is tried again when a change lifts a refusal.
 func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
 	fact, err := translate.Pod(args.Pod)
 	if err != nil {
@@ -37,7 +35,7 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	refused := &binding.Refusals{}
 	result, some := x.judge(attempt, &fact, args, refused)
 	if !some && x.Facts.Snapshot().Pod(fact.UID) == nil {
-		// A pod that the ledger doesn't have yet can't be followed.
+		// The requeuer can't follow a pod that the ledger doesn't have yet.
 		if err := x.confirm(ctx, args.Pod); err != nil {
 			x.requeuer.Leave(args.Pod.UID)
 			return wire.Filtered{}, err
@@ -46,7 +44,7 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 		refused = &binding.Refusals{}
 		result, some = x.judge(attempt, &fact, args, refused)
 	}
-	// What becomes of one that has a node is the scheduler's to try again.
+	// A pod with a node is left to the scheduler's own retries.
 	x.requeuer.Reserved(args.Pod.UID, some)
 	if !some {
 		x.Placer.Refused(fact, refused, false)
@@ -55,15 +53,13 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	return result, nil
 }
 
-// sampleLeast is how many nodes a kube-scheduler looks for at least before it asks
-// an extender; where fewer would do for its own plugins it asks about them all
-// (schedule_one.go, minFeasibleNodesToFind).
+// sampleLeast is how many nodes a kube-scheduler seeks at least before it asks an extender; if its
+// own plugins let fewer nodes pass it asks about all (schedule_one.go, minFeasibleNodesToFind).
 const sampleLeast = 100
 
-// sampled has a pod tried again that was refused every node that was asked about,
-// where that may be but a part of the cluster, and another node would do. Nothing
-// has to change for it, and so nothing else would have it tried: kube-scheduler
-// begins its next search where this one ended.
+// sampled has a pod tried again that was refused all nodes of the request, if another node of the
+// cluster would do. No change would have it tried again: kube-scheduler begins its next search
+// where this one ended.
 func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
 	if len(args.Nodes) < sampleLeast {
 		return
@@ -138,8 +134,7 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 // joined makes one message of several: an extender has but one for a node.
 func joined(messages []string) string { return strings.Join(messages, ", ") }
 
-// everyNode refuses every node for the same reason, which fewer pods on a node
-// would not lift.
+// everyNode refuses every node for the same reason, and fewer pods on a node would not lift it.
 func everyNode(args wire.Args, message string) wire.Filtered {
 	result := wire.Passed(nil, args.Named)
 	result.FailedAndUnresolvableNodes = make(extenderv1.FailedNodesMap, len(args.Nodes))
@@ -149,10 +144,10 @@ func everyNode(args wire.Args, message string) wire.Filtered {
 	return result
 }
 
-// prioritize scores nodes from 0 to 10: where the volumes are first, then the
-// share of free slots.
+// prioritize scores nodes from 0 to 10: by the place of the volumes first, then by the share of
+// free slots.
 func (x *Extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
-	fact, _ := translate.Pod(args.Pod) // what is broken in it scores nothing
+	fact, _ := translate.Pod(args.Pod) // a broken part of it scores nothing
 	scores := make(extenderv1.HostPriorityList, len(args.Nodes))
 	for i, node := range args.Nodes {
 		scores[i].Host = node.Name

@@ -86,7 +86,6 @@ func TestFilterOfPodsThatNoNodeWillDoFor(t *testing.T) {
 	}
 }
 
-// A filter that is never followed by a bind leaves nothing behind.
 func TestFilterReservesNothing(t *testing.T) {
 	pods := []*corev1.Pod{podWith("p1", "c1"), podWith("p2", "c2"), podWith("p3", "c3")}
 	r := newRig(t, func(r *rig) {
@@ -112,7 +111,7 @@ func TestFilterReservesNothing(t *testing.T) {
 	r.wantWrites()
 }
 
-// A pod that is being deleted is not tried any more, also where a finalizer keeps it.
+// A pod that is being deleted is not tried any more, even if a finalizer keeps it.
 func TestDeletedPodsAreForgotten(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) {
@@ -131,7 +130,6 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 	r.eventually("the pod to be forgotten", func() bool { return r.x.requeuer.Waiting() == 0 })
 }
 
-// A pod that somebody makes up is not remembered.
 func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
@@ -190,7 +188,6 @@ func TestPrioritizePrefersWhereTheVolumeIs(t *testing.T) {
 	}
 }
 
-// Preemption goes on only where it would help.
 func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
 	pod := podWith("db", "data")
 	victim, stays := boundTo(podWith("victim", "a-n1"), "n1"), boundTo(podWith("stays"), "n2")
@@ -227,7 +224,7 @@ func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
 	}
 }
 
-// Just the pod that a change lets in is tried again, and as often as it takes.
+// Only the pod that a change lets in is tried again, as often as necessary.
 func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	slot, lost := podWith("slot", "data"), podWith("lost", "nowhere")
 	slot.Generation = 3
@@ -291,9 +288,8 @@ func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// kube-scheduler asks about a part of a large cluster at a time. A pod that is
-// refused there, and whose volume is at a node of another part, is tried again,
-// though nothing changes; one that fits nowhere is not.
+// kube-scheduler asks about a part of a large cluster at a time. A refused pod with its volume at a
+// node of another part is tried again, though nothing changes; a pod that fits nowhere is not.
 func TestAskedAboutAPartOfTheCluster(t *testing.T) {
 	const holder = "m-holder"
 	pod, lost := podWith("db", "data"), podWith("lost", "nowhere")
@@ -328,8 +324,8 @@ func TestAskedAboutAPartOfTheCluster(t *testing.T) {
 	r.wantWrites("patch pods/status shop/db")
 }
 
-// A pod that is tried by itself in the meantime costs no write; one that is not
-// costs one, however often it is to be woken.
+// A pod that is tried by itself in the meantime costs no write; any other pod costs one, after any
+// number of wakes.
 func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
@@ -402,7 +398,7 @@ func TestFilterOfALargeCluster(t *testing.T) {
 	}
 }
 
-// 5,000 nodes by name, at each verb that is asked about many.
+// 5,000 nodes by name, for each verb with many nodes.
 func TestVerbsOfALargeCluster(t *testing.T) {
 	pod, victim := ranked(podWith("db", "data"), 10), boundTo(podWith("victim"), "n1")
 	r := newRig(t, func(r *rig) {

@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// still is a ledger in which nothing happens, and no pod exists but those in it.
+// still is a ledger that never changes, with no pods beyond its own.
 type still struct {
 	ledger *ledger.Ledger
 }
@@ -61,8 +61,8 @@ func newStill(tb testing.TB, events ...ledger.Event) *Extender {
 	return x
 }
 
-// Whatever is sent, the handler neither panics nor answers with what a scheduler
-// could not use; and what it answers speaks of nodes that were asked about.
+// For any input, the handler does not panic, and a scheduler can use the answer; the answer names
+// only nodes of the request.
 func FuzzVerbs(f *testing.F) {
 	pod := ledger.Pod{UID: "uid-db", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
@@ -86,7 +86,7 @@ func FuzzVerbs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, verb byte, body []byte) {
 		path := []string{verbFilter, verbPrioritize, verbPreempt, verbBind}[verb%4]
 		if path == verbBind && bytes.Contains(body, []byte("uid-db")) {
-			return // it would be bound, and that is not what is tried here
+			return // it would be bound, beyond this test
 		}
 		request := httptest.NewRequest(http.MethodPost, "/"+path, bytes.NewReader(body))
 		request.Header.Set("Content-Type", "application/json")
@@ -103,7 +103,7 @@ func FuzzVerbs(f *testing.F) {
 	})
 }
 
-// checkAnswer wants an answer to have each node that was asked about just once.
+// checkAnswer wants an answer to have each node of the request exactly once.
 func checkAnswer(t *testing.T, path string, body, answer []byte) {
 	t.Helper()
 	decode := func(from []byte, into any) bool {
@@ -149,7 +149,7 @@ func checkAnswer(t *testing.T, path string, body, answer []byte) {
 	}
 }
 
-// count is how many nodes arguments name. Given both ways, either may count.
+// count is how many nodes arguments name. Given in both forms, either may count.
 func count(args extenderv1.ExtenderArgs) int {
 	n := 0
 	if args.NodeNames != nil {

@@ -29,8 +29,7 @@ import (
 	"github.com/moorage-dev/moorage/test/certtest"
 )
 
-// patience is how long a test waits for what must come. It is no measure of
-// time: only a test that fails takes it.
+// patience is a test's longest wait. It measures no time: only a failing test takes it.
 const patience = 30 * time.Second
 
 // rig is the extender on a real HTTPS server, before an API server in memory.
@@ -46,8 +45,8 @@ type rig struct {
 	endTerm  context.CancelFunc
 }
 
-// newRig serves and leads over nodes n1 to n3 with two slots each, and what else
-// the test puts there first.
+// newRig serves and leads over nodes n1 to n3 with two slots each, after the test's own
+// preparation.
 func newRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
 	r := newIdleRig(t, prepare)
@@ -55,7 +54,6 @@ func newRig(t *testing.T, prepare func(*rig)) *rig {
 	return r
 }
 
-// newIdleRig serves and does not lead.
 func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
 	r := &rig{Server: apitest.Start(t), t: t, files: certtest.NewFiles(t, "moorage-extender")}
@@ -100,7 +98,7 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	return r
 }
 
-// lead begins a term whose lease runs out after a time.
+// lead begins a term with a lease that runs out after a time.
 func (r *rig) lead(lease time.Duration) {
 	r.t.Helper()
 	if err := errors.Join(r.observer.WaitForSync(r.t.Context()), r.observer.CatchUp(r.t.Context())); err != nil {
@@ -130,13 +128,13 @@ func (r *rig) config() Config {
 	return c
 }
 
-// api has f asked before each request is served; see apitest.Server.Intercept.
+// api has f called before each request is served; see apitest.Server.Intercept.
 func (r *rig) api(f func(apitest.Request, func()) error) {
 	r.Intercept(f)
 }
 
-// hangs has binds hang at the API server until the returned function is called;
-// arrived is closed when one does.
+// hangs has binds hang at the API server until the returned function is called; arrived is closed
+// at the first.
 func (r *rig) hangs() (arrived <-chan struct{}, goOn func()) {
 	there, release := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once
@@ -184,7 +182,6 @@ func (r *rig) ask(verb string, args, result any) {
 	}
 }
 
-// filter asks for all nodes, by name.
 func (r *rig) filter(pod *corev1.Pod) extenderv1.ExtenderFilterResult {
 	r.t.Helper()
 	names := []string{"n1", "n2", "n3"}
@@ -197,7 +194,7 @@ func bindingArgs(pod *corev1.Pod, node string) extenderv1.ExtenderBindingArgs {
 	return extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node}
 }
 
-// bind binds a pod and returns what is said against it.
+// bind binds a pod and returns the reason against it.
 func (r *rig) bind(pod *corev1.Pod, node string) string {
 	r.t.Helper()
 	var result extenderv1.ExtenderBindingResult
@@ -205,7 +202,6 @@ func (r *rig) bind(pod *corev1.Pod, node string) string {
 	return result.Error
 }
 
-// node of a pod, as the API server has it.
 func (r *rig) nodeOf(pod *corev1.Pod) string {
 	var found corev1.Pod
 	r.Get("pods", pod.Namespace, pod.Name, &found)
@@ -220,7 +216,6 @@ func (r *rig) unreserved(pod *corev1.Pod) {
 	}
 }
 
-// seen waits until the extender's ledger has a pod.
 func (r *rig) seen(pods ...*corev1.Pod) {
 	r.t.Helper()
 	for _, pod := range pods {
@@ -228,7 +223,7 @@ func (r *rig) seen(pods ...*corev1.Pod) {
 	}
 }
 
-// writes counts the requests that changed something, without leases.
+// writes lists the requests that changed an object, without leases.
 func (r *rig) writes() []string {
 	var list []string
 	for _, w := range r.Writes() {

@@ -117,7 +117,7 @@ func checkStatus(t *testing.T, code int, answer []byte, wantCode int, want strin
 	}
 }
 
-// Go's own decoder takes keys in any case, and so did earlier schedulers' types.
+// Go's own decoder takes keys in any case, and earlier schedulers' types did the same.
 func TestKeysInAnyCase(t *testing.T) {
 	r, pod := withPod(t)
 	r.seen(pod)
@@ -136,8 +136,8 @@ func TestKeysInAnyCase(t *testing.T) {
 	}
 }
 
-// Schedulers that ask at once wait for each other rather than fill the memory;
-// one that goes away while it waits is not kept.
+// Simultaneous schedulers wait for each other rather than fill the memory; a scheduler that goes
+// away while it waits is dropped.
 func TestLargeRequestsTakeTurns(t *testing.T) {
 	r, _ := withPod(t)
 	for range judgingAtOnce {
@@ -167,7 +167,7 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a request keeps nobody waiting.
+// A client that goes away in the middle of a request keeps no client waiting.
 func TestClientsThatGoAway(t *testing.T) {
 	r := newRig(t, nil)
 	reader, writer := io.Pipe()
@@ -188,8 +188,8 @@ func TestClientsThatGoAway(t *testing.T) {
 	r.eventually("its place to be free", func() bool { return len(r.x.judging) == 0 })
 }
 
-// A client that dawdles is told so and cut off, in the middle of a body as in
-// the middle of the headers, and its place is free for others.
+// A client that dawdles in a body or in the headers gets an error and is cut off, and its place is
+// free for others.
 func TestClientsThatDawdle(t *testing.T) {
 	x := newStill(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -247,7 +247,7 @@ func TestPanicsAreAnsweredAndCounted(t *testing.T) {
 	if got := testutil.ToFloat64(r.x.metrics.panics); got != 1 {
 		t.Errorf("counted %v panics", got)
 	}
-	// What it held is free again.
+	// The client's place is free again.
 	r.x.Now = time.Now
 	if against := r.bind(pod, "n1"); against != "" {
 		t.Errorf("the next bind: %s", against)

@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// Who does not lead says so, in words where the protocol has room for them.
+// A process that does not lead says so, in words where the protocol has room for them.
 func TestNobodyIsAnsweredWithoutALease(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newIdleRig(t, func(r *rig) {
@@ -46,7 +46,7 @@ func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
 	})
 	r.seen(pod, other)
 	r.Lag(true)
-	r.Put("pods", boundTo(other, "n1")) // by the leader before
+	r.Put("pods", boundTo(other, "n1")) // by the former leader
 	r.lead(time.Hour)
 	if result := r.filter(pod); !slices.Equal(*result.NodeNames, []string{"n2", "n3"}) {
 		t.Errorf("result %+v", result)
@@ -57,7 +57,7 @@ func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
 	r.wantWrites()
 }
 
-// Once its term is over no call is taken. A bind under way still hears how it ended.
+// Once its term is over the extender takes no call. A bind under way still gets its answer.
 func TestTermEndsWhileABindIsUnderWay(t *testing.T) {
 	r, pod := withPod(t)
 	arrived, goOn := r.hangs()

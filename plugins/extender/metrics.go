@@ -48,7 +48,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// collectors are all metrics, with that of the end of the serving certificate, which is read at each
+// collectors are all metrics, with the end of the serving certificate, which is read at each
 // scrape.
 func (m *metrics) collectors(expiry func() time.Time) []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.durations, m.binds, m.panics, m.clients, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -57,8 +57,8 @@ func (m *metrics) collectors(expiry func() time.Time) []prometheus.Collector {
 	}, func() float64 { return float64(expiry().Unix()) })}
 }
 
-// register has the process serve the metrics. In a process with a second extender, as tests have
-// one, the first one's are served.
+// register has the process serve the metrics. If a process has two extenders, as in tests, the
+// first one's are served.
 func (m *metrics) register(expiry func() time.Time) error {
 	for _, c := range m.collectors(expiry) {
 		if err := legacyregistry.Registerer().Register(c); err != nil && !errors.As(err, &prometheus.AlreadyRegisteredError{}) {
@@ -68,8 +68,8 @@ func (m *metrics) register(expiry func() time.Time) error {
 	return nil
 }
 
-// asked notes when the certificate of a request's client ends. Only those whose
-// certificate was verified are noted, so that nobody makes a time series of its own.
+// asked notes when the certificate of a request's client ends. It notes only verified certificates:
+// no client can make a time series of its own.
 func (m *metrics) asked(r *http.Request) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return
@@ -78,13 +78,11 @@ func (m *metrics) asked(r *http.Request) {
 	m.clients.WithLabelValues(certificate.Subject.CommonName).Set(float64(certificate.NotAfter.Unix()))
 }
 
-// answered counts one answer.
 func (m *metrics) answered(verb string, code int, took time.Duration) {
 	m.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
 	m.durations.WithLabelValues(verb).Observe(took.Seconds())
 }
 
-// bound counts how a bind ended.
 func (m *metrics) bound(err error) {
 	result := "bound"
 	if err != nil {

@@ -14,11 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// nominees are the pods without a node to which a scheduler has promised one:
-// because it evicted others for them there, or because they are about to be
-// bound and have claims that are being provisioned. kube-scheduler counts both
-// and tells an extender of neither, so that another pod could take their slot.
-// Safe for parallel use.
+// nominees are pods without a node that a scheduler has promised a node: it evicted others for them
+// there, or they are about to be bound and have claims in provisioning. kube-scheduler counts both
+// and tells an extender of neither: another pod could take their slot. Safe for parallel use.
 type nominees struct {
 	pods  cache.SharedIndexInformer
 	retry func(types.UID) // has a refused pod tried again
@@ -27,7 +25,6 @@ type nominees struct {
 	refused map[string]map[types.UID]bool // pods that a nominee kept away, by the node
 }
 
-// byNomination is the index of nominees by their node.
 const byNomination = "nomination"
 
 func newNominees(pods cache.SharedIndexInformer, retry func(types.UID)) (*nominees, error) {
@@ -52,8 +49,8 @@ func newNominees(pods cache.SharedIndexInformer, retry func(types.UID)) (*nomine
 	return n, err
 }
 
-// nomination is the node that a pod was promised; empty for one that has a node,
-// or none in sight.
+// nomination is the node that a pod was promised; empty for a pod with a node, or without a
+// promise.
 func nomination(object any) string {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -86,9 +83,9 @@ func (n *nominees) keepsAway(pod types.UID, node string) {
 	n.refused[node][pod] = true
 }
 
-// at returns a dry run with the nominees of a node that go before a pod: those
-// of its priority or a higher one, as kube-scheduler has it, and those for which
-// something is being provisioned. Nil without any.
+// at returns a dry run with the nominees of a node that go before a pod: nominees of its priority
+// or a higher one, as in kube-scheduler, and nominees with a volume in provisioning; nil without
+// any.
 func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.Delta {
 	list, err := n.pods.GetIndexer().ByIndex(byNomination, node)
 	if err != nil || len(list) == 0 {
@@ -112,8 +109,8 @@ func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.D
 	return delta
 }
 
-// provisioning says whether a volume of a pod is being made for a node: a
-// scheduler has written that on the claim, and comes back from it no more.
+// provisioning says whether a volume of a pod is being made for a node: a scheduler has written the
+// node on the claim, and never takes it back.
 func provisioning(s ledger.Snapshot, pod *ledger.Pod, node string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v ledger.PodVolume) bool {
 		claim := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim})
@@ -121,7 +118,7 @@ func provisioning(s ledger.Snapshot, pod *ledger.Pod, node string) bool {
 	})
 }
 
-// priority of a pod; 0 when it has none, as kube-scheduler has it.
+// priority of a pod; 0 when it has none, as in kube-scheduler.
 func priority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0

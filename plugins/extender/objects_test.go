@@ -15,7 +15,7 @@ import (
 
 const (
 	driver    = "disk.example.com"
-	scheduler = "system:kube-scheduler" // the name that one's certificate has
+	scheduler = "system:kube-scheduler" // the name in a scheduler's certificate
 )
 
 func node(name string) *corev1.Node {
@@ -33,7 +33,6 @@ func csiNode(name string, slots int32) *storagev1.CSINode {
 	}
 }
 
-// podWith is a pod with claims, not bound.
 func podWith(name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Unix(1, 0)),
@@ -47,7 +46,6 @@ func podWith(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// boundTo is the same pod, running at a node.
 func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.NodeName = node
@@ -106,7 +104,7 @@ func (r *rig) claim(name string, bound bool) {
 	r.Put("persistentvolumeclaims", claim)
 }
 
-// attach puts the VolumeAttachment of a claim's volume at a node there.
+// attach puts a VolumeAttachment of a claim's volume at a node.
 func (r *rig) attach(claim, node string) {
 	pv := "pv-" + claim
 	r.Put("volumeattachments", &storagev1.VolumeAttachment{

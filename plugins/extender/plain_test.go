@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Nobody leads, and a pod without volumes is placed and bound all the same, by whoever
-// is asked; a bind is refused for a pod that turns out to have volumes, for another pod
-// of the name, and for one that is gone.
+// Without a leader any process places and binds a pod without volumes. It refuses a bind for a pod
+// that turns out to have volumes, for another pod of the name, and for a gone pod.
 func TestPodsWithoutVolumesNeedNoLeader(t *testing.T) {
 	web, victim, db := podWith("web"), boundTo(podWith("victim"), "n1"), podWith("db", "data")
 	r := newIdleRig(t, func(r *rig) {
@@ -55,7 +54,6 @@ func TestPodsWithoutVolumesNeedNoLeader(t *testing.T) {
 	}
 }
 
-// The API server's answer to a bind reaches the scheduler.
 func TestBindWithoutALeaderFails(t *testing.T) {
 	web := podWith("web")
 	r := newIdleRig(t, func(r *rig) { r.Put("pods", web) })

@@ -13,7 +13,7 @@ type podLocks struct {
 	all map[string]*podLock // by pod UID
 }
 
-// podLock is one pod's: whoever has put an element into held may go on.
+// podLock is one pod's: the caller that has put an element into held may go on.
 type podLock struct {
 	held   chan struct{} // of capacity 1
 	wanted int           // callers that have it or wait for it
@@ -21,8 +21,8 @@ type podLock struct {
 
 func newPodLocks() *podLocks { return &podLocks{all: map[string]*podLock{}} }
 
-// lock waits until nobody else goes on for a pod. over is to be called at the
-// end. Its error is the cause of ctx's end.
+// lock waits until no other caller goes on for a pod. Call over at the end. Its error is the cause
+// of ctx's end.
 func (t *podLocks) lock(ctx context.Context, uid string) (over func(), err error) {
 	t.mu.Lock()
 	own := t.all[uid]

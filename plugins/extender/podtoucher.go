@@ -20,29 +20,23 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/condition"
 )
 
-// nudgeInterval is how far apart the nudges of one pod are: times in a condition
-// are in whole seconds, and a write that changes nothing is no event. It is also
-// kube-scheduler's shortest backoff.
+// nudgeInterval is the time between two nudges of a pod: a condition's times are whole seconds, and
+// a write without a change is no event. It is also kube-scheduler's shortest backoff.
 const nudgeInterval = time.Second
 
-// nudgeGrace is how long a pod is given to be tried without a nudge: what lifts a
-// refusal often comes with an event that its scheduler sees, too, and has it try
-// all pods again that an extender refused.
+// nudgeGrace is how long a pod has to be tried without a nudge: a change that lifts a refusal often
+// comes with an event that makes its scheduler try all refused pods again.
 const nudgeGrace = 250 * time.Millisecond
 
-// podTouchers write in parallel.
 const podTouchers = 4
 
-// reasonLifted is the reason of condition Placeable.
 const reasonLifted = "RefusalLifted"
 
-// podToucher touches the condition Placeable of pods, which has their scheduler try
-// them again: an update of an unscheduled pod is an event for that pod, and one
-// that an extender refused is moved by any event (kube-scheduler's
-// schedule_one.go and defaultEnqueueExtension). One write is enough: kube-scheduler
-// remembers an event that comes while the pod is being tried, and one that comes
-// while the pod is in a queue finds it on its way. Only a pod that is just
-// preempting others may miss it (see requeuer.Keep). Safe for parallel use.
+// podToucher touches the condition Placeable of pods, which has their scheduler try them again: an
+// update of an unscheduled pod is an event for that pod, and any event moves a pod that an extender
+// refused (kube-scheduler's schedule_one.go and defaultEnqueueExtension). One write is enough:
+// kube-scheduler remembers an event that comes during an attempt, and a pod in a queue is on its
+// way anyway. Only a preempting pod may miss it (see requeuer.Keep). Safe for parallel use.
 type podToucher struct {
 	kube  kubernetes.Interface
 	now   func() time.Time
@@ -50,12 +44,11 @@ type podToucher struct {
 	queue *work.Queue[podKey]
 
 	mu   sync.Mutex
-	due  map[podKey]time.Time // nudges that were asked for
+	due  map[podKey]time.Time // requested nudges
 	last map[podKey]time.Time // nudges of the last second
 }
 
-// podKey names one pod, and not its successors of the same name, as it was when
-// it was refused.
+// podKey names one pod, and not its successors of the same name, as of its refusal.
 type podKey struct {
 	types.NamespacedName
 	uid        types.UID
@@ -64,12 +57,12 @@ type podKey struct {
 
 func newPodToucher(kube kubernetes.Interface, now func() time.Time, waits func(types.UID) bool) *podToucher {
 	n := &podToucher{kube: kube, now: now, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
-	// One change may concern thousands of a namespace: they keep none of another waiting.
+	// A change may concern thousands of pods of a namespace: they keep no other namespace waiting.
 	n.queue = work.NewInTurns("pods that may be placed", func(key podKey) string { return key.Namespace }, n.touchWhenDue)
 	return n
 }
 
-// enqueue has a pod tried again soon, unless it is tried without that.
+// enqueue has a pod tried again soon, unless it is tried by itself.
 func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 	key := podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID, pod.Generation}
 	n.mu.Lock()
@@ -80,7 +73,6 @@ func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 	n.queue.Add(key)
 }
 
-// run nudges until ctx is done.
 func (n *podToucher) run(ctx context.Context) { n.queue.Run(ctx, podTouchers) }
 
 // touchWhenDue nudges one pod, or says how long to wait until then.
@@ -116,14 +108,13 @@ func (n *podToucher) untilDue(key podKey, now time.Time) time.Duration {
 	return early
 }
 
-// forget forgets that a nudge was asked for.
 func (n *podToucher) forget(key podKey) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.due, key)
 }
 
-// remember remembers a nudge, and forgets those that matter no more.
+// remember remembers a nudge, and forgets nudges that no longer matter.
 func (n *podToucher) remember(key podKey, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +127,7 @@ func (n *podToucher) remember(key podKey, now time.Time) {
 	delete(n.due, key)
 }
 
-// patch writes the condition, if the pod is still the one that is meant.
+// patch writes the condition, if the pod is still the same.
 func (n *podToucher) patch(ctx context.Context, key podKey, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, binding.RequestTimeout)
 	defer cancel()

@@ -16,12 +16,11 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
-// preempt leaves of the nodes on which a scheduler would evict pods for this one
-// those where it would then have its volumes: evictions elsewhere would be in
-// vain. Where slots are still missing it adds the pods whose eviction frees
-// them, of a lower priority, as few and as unimportant as can be. It knows no
-// disruption budgets, and leaves the count of their violations as it was. While the
-// slot that an earlier preemption freed for the pod is being detached, no node is left.
+// preempt keeps the nodes where a pod would have its volumes after the scheduler's evictions:
+// evictions elsewhere would be in vain. Where slots are still missing it adds pods that free them,
+// of a lower priority, as few and as unimportant as possible. It knows no disruption budgets, and
+// does not change the count of their violations. While a slot that an earlier preemption freed for
+// the pod is being detached, no node is left.
 func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	fact, err := translate.Pod(p.Pod)
@@ -44,8 +43,8 @@ func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 	return result
 }
 
-// awaitsFreed says whether a slot that an earlier preemption freed for the pod is being
-// detached, so that nobody more is to be evicted for it yet.
+// awaitsFreed says whether a slot that an earlier preemption freed for the pod is being detached,
+// and no further pod must be evicted for it yet.
 func (x *Extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
 	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
@@ -66,8 +65,8 @@ type trial struct {
 	now  time.Time
 }
 
-// victims returns who must be evicted besides those that the scheduler has
-// chosen, and whether the pod would then have its volumes.
+// victims returns the pods to evict besides the scheduler's own choice, and whether the pod would
+// then have its volumes.
 func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod, ok bool) {
 	without := t.x.nominees.at(string(t.node), t.pod, t.s)
 	if without == nil {
@@ -86,7 +85,7 @@ func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod
 	if !t.fits(without) {
 		return nil, false
 	}
-	// Spare whom we can, the most important first.
+	// Spare as many as possible, the most important first.
 	for _, other := range others {
 		spared := without.Clone()
 		spared.Add(string(other.UID), t.node)
@@ -106,8 +105,8 @@ func (t trial) fits(d *ledger.Delta) bool {
 	return len(request.Needs) == 0 || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
 }
 
-// others are the pods at the node that have attachable volumes and a lower
-// priority, but for those that are removed already, the most important first.
+// others are the remaining pods at the node with attachable volumes and a lower priority, the most
+// important first.
 func (t trial) others(without *ledger.Delta) []*corev1.Pod {
 	node := t.s.Node(t.node)
 	if node == nil {
@@ -136,8 +135,8 @@ func (t trial) others(without *ledger.Delta) []*corev1.Pod {
 	return list
 }
 
-// evictable returns a pod that runs at the node and may be evicted, or nil. One
-// of whose priority nothing is known may not.
+// evictable returns a pod that runs at the node and may be evicted, or nil. A pod of unknown
+// priority may not.
 func (t trial) evictable(uid string) *corev1.Pod {
 	fact := t.s.Pod(uid)
 	if fact == nil || fact.Node != t.node || fact.Phase != ledger.PodLive || fact.Mirror {

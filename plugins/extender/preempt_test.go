@@ -12,22 +12,19 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ranked is the same pod with a priority.
 func ranked(pod *corev1.Pod, priority int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.Priority = &priority
 	return pod
 }
 
-// nominated is the same pod, promised a node.
 func nominated(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.NominatedNodeName = node
 	return pod
 }
 
-// preemptFor asks where evicting a victim would help, and returns the victims by
-// node.
+// preemptFor asks where evicting a victim would help, and returns the victims by node.
 func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[string][]string {
 	r.t.Helper()
 	args := extenderv1.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
@@ -48,8 +45,8 @@ func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[st
 	return left
 }
 
-// The scheduler evicts for what it knows of; for slots, which it doesn't, pods
-// are added: as few as will do, and the least important.
+// The scheduler evicts for reasons that it knows. For slots, which it doesn't know, the extender
+// adds as few pods as possible, and the least important.
 func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)
 	busy := map[string]*corev1.Pod{}
@@ -82,8 +79,7 @@ func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	r.wantWrites()
 }
 
-// While what a preemption freed for a pod is being detached, nobody else is evicted
-// for it.
+// While a slot that was freed for a pod is being detached, no further pod is evicted for it.
 func TestPreemptWaitsForTheDetach(t *testing.T) {
 	pod := nominated(ranked(podWith("db", "data"), 10), "n1")
 	busy, user := boundTo(podWith("busy"), "n2"), boundTo(podWith("user", "a-n2"), "n2")
@@ -107,7 +103,7 @@ func TestPreemptWaitsForTheDetach(t *testing.T) {
 	}
 }
 
-// A volume that one pod at a time may have comes free with its pod.
+// A volume for one pod at a time comes free with its pod.
 func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)
 	busy, user := boundTo(podWith("busy"), "n1"), boundTo(podWith("user", "data"), "n1")
@@ -124,7 +120,7 @@ func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
 	}
 }
 
-// A slot that was freed for a pod is not given to a less important one.
+// A slot that was freed for a pod is not given to a less important pod.
 func TestNomineesCount(t *testing.T) {
 	nominee := nominated(ranked(podWith("nominee", "promised"), 10), "n1")
 	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)
@@ -161,9 +157,9 @@ func TestNomineesCount(t *testing.T) {
 	}
 }
 
-// kube-scheduler has a claim provisioned before it calls bind. Before that it
-// says on the pod where it is going to be: the slot is taken from then on, and
-// once the claim says so, too, for pods of any priority.
+// kube-scheduler has a claim provisioned before it calls bind, and first writes the node on the
+// pod: the slot is taken from then on. Once the claim also names the node, the slot is taken for
+// pods of any priority.
 func TestSlotsOfClaimsThatAreBeingProvisioned(t *testing.T) {
 	making := nominated(podWith("making", "new"), "n1")
 	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)

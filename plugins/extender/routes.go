@@ -62,8 +62,8 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 
 func fail(w http.ResponseWriter, err error) { serving.WriteError(w, v1alpha1.ExtenderName, err) }
 
-// large calls next with the body of a request that may be large, once few
-// enough others are at it.
+// large calls next with the body of a possibly large request, once few enough others are in
+// progress.
 func (x *Extender) large(w http.ResponseWriter, r *http.Request, next func(body *http.Request) error) {
 	err := serving.WantJSON(r)
 	if err == nil {
@@ -81,9 +81,8 @@ func (x *Extender) large(w http.ResponseWriter, r *http.Request, next func(body 
 	}
 }
 
-// serveFilter answers filter. What keeps all nodes away, for now, is said in the
-// result: kube-scheduler shows users that text, and of an HTTP error only the
-// code.
+// serveFilter answers filter. A present reason against all nodes is in the result: kube-scheduler
+// shows users that text, and of an HTTP error only the code.
 func (x *Extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadArgs(r.Body)
@@ -102,7 +101,6 @@ func (x *Extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// servePrioritize answers prioritize.
 func (x *Extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadArgs(r.Body)
@@ -117,7 +115,6 @@ func (x *Extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// servePreempt answers preempt.
 func (x *Extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadPreemption(r.Body)
@@ -136,8 +133,7 @@ func (x *Extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveBind answers bind. Why a pod is not bound is said in the result, as by
-// serveFilter.
+// serveBind answers bind. The result says why a pod is not bound, as in serveFilter.
 func (x *Extender) serveBind(w http.ResponseWriter, r *http.Request) {
 	args, err := wire.ReadBinding(w, r)
 	if err != nil {

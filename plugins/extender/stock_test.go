@@ -29,7 +29,7 @@ func (r *rig) stock(nodeCacheCapable bool) fwk.Extender {
 	return made
 }
 
-// asked is what a kube-scheduler's configuration says of the extender.
+// asked is the extender's entry in a kube-scheduler's configuration.
 func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -46,7 +46,6 @@ func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
 	}
 }
 
-// nodeInfos are kube-scheduler's nodes, with pods.
 type nodeInfos struct {
 	fwk.NodeInfoLister
 	all []fwk.NodeInfo
@@ -71,8 +70,7 @@ func infos(pods map[string]*corev1.Pod) []fwk.NodeInfo {
 	return all
 }
 
-// The stock scheduler's own code takes the answers as they are meant, whether it
-// sends names or whole nodes.
+// The stock scheduler's own code understands the answers, whether it sends names or whole nodes.
 func TestStockSchedulerUnderstands(t *testing.T) {
 	for name, capable := range map[string]bool{"by name": true, "by node": false} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func contextDone() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// Whoever can connect can bind pods.
+// A client that can connect can bind pods.
 func TestOnlySchedulersMayConnect(t *testing.T) {
 	r := newRig(t, nil)
 	stranger := certtest.NewAuthority(t)
@@ -47,7 +47,7 @@ func TestOnlySchedulersMayConnect(t *testing.T) {
 	}
 }
 
-// touch makes a file look changed, however coarse the file system's clock is.
+// touch makes a file look changed on a file system with any clock.
 func touch(t *testing.T, file string, at time.Time) {
 	t.Helper()
 	if err := os.Chtimes(file, at, at); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
-// What becomes of each verdict: the same rows run through the plugin.
 func TestVerdicts(t *testing.T) {
 	for _, row := range verdicts.Table() {
 		t.Run(row.Name, func(t *testing.T) {
@@ -53,7 +52,6 @@ func encoded(t *testing.T, value any) []byte {
 	return data
 }
 
-// filterAt asks for one node, as schedulers do.
 func filterAt(t *testing.T, x *Extender, pod *corev1.Pod, node string) extenderv1.ExtenderFilterResult {
 	t.Helper()
 	body := encoded(t, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{node}})

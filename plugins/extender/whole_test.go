@@ -21,8 +21,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// schedule runs a whole kube-scheduler that asks the extender, without
-// NodeVolumeLimits and otherwise by its defaults, until the test ends.
+// schedule runs a whole kube-scheduler that asks the extender until the test ends; it has all
+// defaults but NodeVolumeLimits.
 func (r *rig) schedule() {
 	r.t.Helper()
 	const file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
@@ -59,14 +59,12 @@ func (r *rig) schedule() {
 	r.t.Cleanup(func() { <-ended })
 }
 
-// roomy is a node with room for pods.
 func roomy(name string) *corev1.Node {
 	n := node(name)
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")}
 	return n
 }
 
-// runnable is a pod that a kube-scheduler schedules.
 func runnable(name string, claims ...string) *corev1.Pod {
 	pod := podWith(name, claims...)
 	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
@@ -74,7 +72,7 @@ func runnable(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// told waits until a pod's condition PodScheduled says what is wanted.
+// told waits until a pod's condition PodScheduled has the wanted message.
 func (r *rig) told(pod *corev1.Pod, want string) {
 	r.t.Helper()
 	r.eventually("pod "+pod.Name+" to be told "+want, func() bool {
@@ -86,7 +84,6 @@ func (r *rig) told(pod *corev1.Pod, want string) {
 	})
 }
 
-// nudges counts the writes of a pod's condition Placeable.
 func (r *rig) nudges(pod *corev1.Pod) int {
 	count := 0
 	for _, request := range r.Requests() {
@@ -97,8 +94,8 @@ func (r *rig) nudges(pod *corev1.Pod) int {
 	return count
 }
 
-// A whole kube-scheduler sees no detach, when its own count of volumes is off: a
-// pod that waits for a slot is tried on the nudge, and one write is enough.
+// A whole kube-scheduler, without its own count of volumes, sees no detach. A pod that waits for a
+// slot is tried on the nudge, and one write is enough.
 func TestOneNudgeIsEnough(t *testing.T) {
 	pod := runnable("db", "data")
 	r := newRig(t, func(r *rig) {

@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// addsNodes says whether a cluster autoscaler adds nodes for a pod without one:
-// cluster-autoscaler's rule (utils/kubernetes/listers.go, unschedulable pods),
-// and Karpenter's (pkg/utils/pod/scheduling.go, FailedToSchedule), which doesn't
-// look at the status.
+// addsNodes says whether a cluster autoscaler adds nodes for a pod without one: by
+// cluster-autoscaler's rule (utils/kubernetes/listers.go, unschedulable pods), and by Karpenter's
+// (pkg/utils/pod/scheduling.go, FailedToSchedule), which ignores the status.
 func addsNodes(conditions []corev1.PodCondition) (clusterAutoscaler, karpenter bool) {
 	for _, c := range conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
@@ -35,8 +34,8 @@ func (c *cluster) get(pod *corev1.Pod) *corev1.Pod {
 	return found
 }
 
-// waits waits until the pod says that it waits for its volumes, with the message
-// that is wanted, and fails the test when an autoscaler would add nodes for it.
+// waits waits for the pod's message that it waits for its volumes, and fails the test when an
+// autoscaler would add nodes for it.
 func (c *cluster) waits(pod *corev1.Pod, want string) {
 	c.t.Helper()
 	c.told(pod, want)
@@ -69,7 +68,7 @@ func (c *cluster) scheduledMessage(pod *corev1.Pod) string {
 	return ""
 }
 
-// share creates a pod that uses another's claim.
+// share creates a pod that uses the claim of another pod.
 func (c *cluster) share(name, claim string, priority int32) *corev1.Pod {
 	c.t.Helper()
 	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
@@ -91,8 +90,8 @@ func (c *cluster) oncePod(claim string) {
 	}
 }
 
-// A claim that does not exist: kube-scheduler says so in its own words, and the pod comes
-// with the claim.
+// For a missing claim the pod has kube-scheduler's own message, and is placed once the claim
+// exists.
 func TestMissingClaim(t *testing.T) {
 	c := newCluster(t)
 	pod := c.create(c.newPod("p", v1alpha1.SchedulerName, "p"))
@@ -101,8 +100,8 @@ func TestMissingClaim(t *testing.T) {
 	c.bound(pod)
 }
 
-// A volume for one pod at a time: the second pod can't preempt the first, and comes when
-// that is gone.
+// A volume for one pod at a time: the second pod can't preempt the first, and is placed when the
+// first is gone.
 func TestVolumeOfOnePodInUse(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("p")
@@ -114,8 +113,8 @@ func TestVolumeOfOnePodInUse(t *testing.T) {
 	c.bound(second)
 }
 
-// Two volumes that are held at two nodes: kube-scheduler would place the pod, so that it is
-// not called Unschedulable, nor tried, until one of the two is free.
+// Two volumes are held at two nodes. kube-scheduler would place the pod: it is not called
+// Unschedulable, nor tried, until one volume is free.
 func TestGateVolumesAtTwoNodes(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.pod("a", v1alpha1.SchedulerName, true), c.pod("b", v1alpha1.SchedulerName, true)
@@ -133,9 +132,9 @@ func TestGateVolumesAtTwoNodes(t *testing.T) {
 	c.told(both, "exceed max volume count")
 }
 
-// The node that holds the volume doesn't match the pod's selector: the pod must
-// be tried, since that is not Moorage's to know. Afterwards it says what the
-// scheduler said, and why of the other nodes; and nobody adds nodes for it.
+// The node that holds the volume doesn't match the pod's selector. The pod must be tried, since
+// Moorage can't know that. Afterwards its message has the scheduler's reason, and the other nodes'
+// reason; and no autoscaler adds nodes for it.
 func TestHolderDoesNotSuitThePod(t *testing.T) {
 	c := newCluster(t)
 	first := c.pod("first", v1alpha1.SchedulerName, true)
@@ -151,7 +150,7 @@ func TestHolderDoesNotSuitThePod(t *testing.T) {
 	}
 }
 
-// Slots are what a new node has: the autoscaler is to add one.
+// A new node has slots: the autoscaler must add one.
 func TestNoFreeSlotAddsNodes(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"a", "b", "c"} {

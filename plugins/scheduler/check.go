@@ -16,15 +16,15 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// checked is the plugin with a check of its profile, which a plugin can't see
-// while it is made: the profile is complete when events are registered, and an
-// error then keeps the scheduler from starting.
+// checked is the plugin with a check of its profile. A plugin can't see its profile while it is
+// made. The profile is complete when events are registered: an error then keeps the scheduler from
+// starting.
 type checked struct {
 	guarded
 	handle fwk.Handle
 }
 
-// EventsToRegister refuses a profile in which the plugin can't do its work.
+// EventsToRegister refuses a profile that the plugin can't work in.
 func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	if profile, ok := c.handle.(interface{ ListPlugins() *config.Plugins }); ok {
 		if err := check(profile.ListPlugins()); err != nil {
@@ -34,10 +34,10 @@ func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithH
 	return c.guarded.EventsToRegister(ctx)
 }
 
-// check says what is wrong with a profile's plugins, and how it is put right.
+// check returns the fault of a profile's plugins, with the remedy.
 func check(plugins *config.Plugins) error {
-	// NodeVolumeLimits counts a pod's own attachment twice, so that a pod could not
-	// come back to a node that is full with its volumes.
+	// NodeVolumeLimits counts a pod's own attachment twice: a pod could not come back to a node
+	// that is full with its volumes.
 	if at(plugins.PreFilter, names.NodeVolumeLimits) >= 0 || at(plugins.Filter, names.NodeVolumeLimits) >= 0 {
 		return fmt.Errorf("it has both %s and %s, which would count the same slots twice: add %q to plugins.multiPoint.disabled of the profile",
 			volumehold.Name, names.NodeVolumeLimits, "name: "+names.NodeVolumeLimits)
@@ -49,8 +49,7 @@ func check(plugins *config.Plugins) error {
 	if err := checkBinding(plugins); err != nil {
 		return err
 	}
-	// A bind by another plugin that is under way could not be made to fail when another
-	// scheduler takes over.
+	// Another plugin's bind under way could not be made to fail when another scheduler takes over.
 	if at(plugins.Bind, volumehold.Name) != 0 {
 		return fmt.Errorf("it has another plugin than %s bind pods first: put %q first in plugins.bind.enabled of the profile",
 			volumehold.Name, "name: "+volumehold.Name)
@@ -58,8 +57,8 @@ func check(plugins *config.Plugins) error {
 	return nil
 }
 
-// checkBinding says what is wrong with the plugin that has claims bound, VolumeBinding or
-// PromptVolumeBinding in its place: each would write for the same claims.
+// checkBinding returns the fault of the plugin that has claims bound: VolumeBinding, or
+// PromptVolumeBinding in its place. Both would write for the same claims.
 func checkBinding(plugins *config.Plugins) error {
 	prompt := at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0
 	stock := at(plugins.Filter, names.VolumeBinding) >= 0 || at(plugins.PreBind, names.VolumeBinding) >= 0
@@ -70,8 +69,7 @@ func checkBinding(plugins *config.Plugins) error {
 	return nil
 }
 
-// missingPoints are the extension points without the plugin that it can't do
-// without. Scores are a matter of taste.
+// missingPoints are the necessary extension points without the plugin. Score is optional.
 func missingPoints(plugins *config.Plugins) []string {
 	var missing []string
 	for _, point := range []struct {
@@ -88,8 +86,7 @@ func missingPoints(plugins *config.Plugins) []string {
 	return missing
 }
 
-// at is a plugin's place among those of an extension point, -1 where it is not one
-// of them.
+// at is a plugin's place among the plugins of an extension point; -1 when it is absent.
 func at(point config.PluginSet, name string) int {
 	return slices.IndexFunc(point.Enabled, func(p config.Plugin) bool { return p.Name == name })
 }

@@ -43,8 +43,7 @@ import (
 
 const driver = "disk.example.com"
 
-// patience is how long a test waits for what must come; only one that fails
-// takes it.
+// patience is a test's longest wait; only a failing test takes it.
 const patience = 30 * time.Second
 
 // cluster is a real scheduler over a fake API. The test plays all other components.
@@ -54,13 +53,12 @@ type cluster struct {
 	moorage   *moorage
 	scheduler *kubescheduler.Scheduler
 	version   atomic.Int64        // resourceVersion of the newest pod
-	writing   sync.Mutex          // held during a write of a pod, whose version is looked at first
-	said      map[string][]string // reasons of PodScheduled that were written, by pod
-	kill      func()              // ends the scheduler, and returns when it has
+	writing   sync.Mutex          // held during a write of a pod, after a look at its version
+	said      map[string][]string // written reasons of PodScheduled, by pod
+	kill      func()              // ends the scheduler, and waits for the end
 }
 
-// newScheduler makes a scheduler with these profiles, whose informers have not
-// begun.
+// newScheduler makes a scheduler with these profiles. Its informers have not begun.
 func newScheduler(t *testing.T, kube *fake.Clientset, api *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	t.Helper()
 	return newSchedulerIn(t.Context(), kube, api, profiles...)
@@ -80,7 +78,7 @@ func newSchedulerIn(ctx context.Context, kube *fake.Clientset, api *moorage, pro
 	return made, factory, err
 }
 
-// podGroups is the API of PodGroups, in which a and b have minMember 2.
+// podGroups is the API of PodGroups, with minMember 2 for a and b.
 func podGroups() *dynamicfake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"): "PodGroupList"}
 	var groups []apiruntime.Object
@@ -90,7 +88,6 @@ func podGroups() *dynamicfake.FakeDynamicClient {
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds, groups...)
 }
 
-// podGroupOf is a PodGroup of sigs.k8s.io/scheduler-plugins.
 func podGroupOf(name string, minMember int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": schedulingv1alpha1.SchemeGroupVersion.String(), "kind": "PodGroup",
@@ -108,8 +105,8 @@ func (c *cluster) podGroup(name string, minMember int64) {
 	}
 }
 
-// newCluster runs a scheduler with the profile that Moorage ships and the stock
-// one, over nodes n1 to n3 with one slot each, and these objects.
+// newCluster runs a scheduler with Moorage's shipped profile and the stock profile, over nodes n1
+// to n3 with one slot each, and these objects.
 func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	t.Helper()
 	if err := scheduler.SetDefaults(); err != nil {
@@ -134,8 +131,7 @@ func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	return c
 }
 
-// lead runs a scheduler process, whose watches are the last of so many of Moorage's
-// kinds.
+// lead runs a scheduler process, and waits for so many watches of Moorage's kinds.
 func (c *cluster) lead(watches int64) {
 	c.t.Helper()
 	ctx, end := context.WithCancel(c.t.Context())
@@ -162,7 +158,7 @@ func (c *cluster) lead(watches int64) {
 	}
 }
 
-// add puts objects into the API before the scheduler runs, or while it does.
+// add puts objects into the API, before the scheduler runs or later.
 func (c *cluster) add(objects ...apiruntime.Object) {
 	c.t.Helper()
 	for _, object := range objects {
@@ -172,8 +168,8 @@ func (c *cluster) add(objects ...apiruntime.Object) {
 	}
 }
 
-// bind does what the API server does with a binding, and fails the test when a pod of
-// Moorage's profile that has volumes is bound by a request that names no version of it.
+// bind does the API server's work for a binding. It fails the test when a pod of Moorage's profile
+// with volumes is bound by a request that names no version of the pod.
 func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	create, ok := action.(clienttesting.CreateAction)
 	if !ok || action.GetSubresource() != "binding" {
@@ -203,8 +199,8 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	return true, binding, c.kube.Tracker().Update(pods, pod, pod.Namespace)
 }
 
-// patch does what the fake API does with a patch of a pod, and what it doesn't:
-// it heeds the version that a patch names, and gives the pod a new one.
+// patch does the fake API's work for a patch of a pod, and more: it heeds the version that a patch
+// names, and gives the pod a new version.
 func (c *cluster) patch(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	patch, ok := action.(clienttesting.PatchAction)
 	if !ok {
@@ -262,7 +258,7 @@ func (c *cluster) create(pod *corev1.Pod) *corev1.Pod {
 	return made
 }
 
-// pod creates a pod of a scheduler with a disk of its own, or without one.
+// pod creates a pod of a scheduler, with a disk of its own or without a disk.
 func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
 	c.t.Helper()
 	if !withDisk {
@@ -272,7 +268,6 @@ func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
 	return c.create(c.newPod(name, schedulerName, name))
 }
 
-// label gives a node a label.
 func (c *cluster) label(name, key, value string) {
 	c.t.Helper()
 	changed := node(name)
@@ -311,7 +306,7 @@ func (c *cluster) bound(pod *corev1.Pod) string {
 	return at
 }
 
-// told waits until the pod's condition PodScheduled says what is wanted.
+// told waits until the pod's condition PodScheduled has the wanted message.
 func (c *cluster) told(pod *corev1.Pod, want string) {
 	c.t.Helper()
 	last := ""
@@ -362,7 +357,6 @@ func csiNode(name string, slots int32) *storagev1.CSINode {
 	}
 }
 
-// disk is a bound claim and its PersistentVolume.
 func disk(claim string) []apiruntime.Object {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	return []apiruntime.Object{

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// late is a claim of the class of that name: its volume is made where the first pod goes.
+// late is a claim of the class late: its volume is made at the first pod's node.
 func late(claim string) *corev1.PersistentVolumeClaim {
 	class := "late"
 	return &corev1.PersistentVolumeClaim{
@@ -28,7 +28,7 @@ func late(claim string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// zoned has n1 to n3 in zones, and the class late, whose volumes are made in zone a.
+// zoned puts n1 to n3 in zones, and adds the class late for volumes in zone a.
 func (c *cluster) zoned(zones ...string) {
 	c.t.Helper()
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
@@ -41,15 +41,15 @@ func (c *cluster) zoned(zones ...string) {
 	}
 }
 
-// unprovisioned creates a pod with such a claim. Once a node is chosen for it the pod is reserved
-// there, and is not bound before the test makes the volume.
+// unprovisioned creates a pod with such a claim. Once a node is chosen, the pod is reserved there,
+// and is bound only after the test makes the volume.
 func (c *cluster) unprovisioned(name string) *corev1.Pod {
 	c.t.Helper()
 	c.add(late(name))
 	return c.create(c.newPod(name, v1alpha1.SchedulerName, name))
 }
 
-// selected waits until a node is chosen for the volume of a claim, and says which.
+// selected waits until a node is chosen for a claim's volume, and returns the node.
 func (c *cluster) selected(claim string) string {
 	c.t.Helper()
 	at := ""
@@ -64,7 +64,7 @@ func (c *cluster) selected(claim string) string {
 	return at
 }
 
-// provision makes the volume of a claim, which any node can reach.
+// provision makes the volume of a claim, within reach of any node.
 func (c *cluster) provision(claim string) {
 	c.t.Helper()
 	made := disk(claim)
@@ -82,7 +82,7 @@ func (c *cluster) provision(claim string) {
 	}
 }
 
-// boundByOthers has another scheduler place a pod that has a disk of its own.
+// boundByOthers has another scheduler place a pod with a disk of its own.
 func (c *cluster) boundByOthers(name, at string) *corev1.Pod {
 	c.t.Helper()
 	pod := c.pod(name, "other", true)
@@ -104,8 +104,8 @@ func (c *cluster) only(name, at string) *corev1.Pod {
 	return c.create(pod)
 }
 
-// Another scheduler binds a pod to the last slot of a node while a pod that was placed there waits
-// for its volume to be made. Both are not put there: the pod goes elsewhere.
+// A pod has a node and waits for its volume to be made; meanwhile another scheduler binds a pod to
+// the last slot there. The first pod goes elsewhere.
 func TestSlotIsTakenBeforeTheBinding(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")
@@ -124,7 +124,7 @@ func TestSlotIsTakenBeforeTheBinding(t *testing.T) {
 	}
 }
 
-// A pod that is deleted before it is bound leaves nothing behind: the next one gets its slot.
+// A pod that is deleted before it is bound leaves nothing behind: the next pod gets its slot.
 func TestPodDeletedBeforeItIsBound(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")
@@ -148,8 +148,8 @@ func TestPodDeletedBeforeItIsBound(t *testing.T) {
 	}
 }
 
-// Two new pods have one claim that has no volume yet: both are placed at a node that the claim's
-// class allows, where the volume is made, and take one slot together.
+// Two new pods share a claim without a volume: both are placed at a node that the claim's class
+// allows, and take one slot together.
 func TestTwoPodsOfOneNewClaim(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("b", "a", "a")
@@ -165,7 +165,6 @@ func TestTwoPodsOfOneNewClaim(t *testing.T) {
 	}
 }
 
-// claimWrites is how often a claim was written.
 func (c *cluster) claimWrites(claim string) int {
 	n := 0
 	for _, action := range c.kube.Actions() {
@@ -178,7 +177,7 @@ func (c *cluster) claimWrites(claim string) int {
 	return n
 }
 
-// A new scheduler process counts the pods that the former one has bound, before it binds one.
+// A new scheduler process counts the pods that the former process has bound, before it binds a pod.
 func TestNextLeaderTakesOver(t *testing.T) {
 	c := newCluster(t)
 	pods := c.filled()

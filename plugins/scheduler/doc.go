@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduler is kube-scheduler with the plugin VolumeHold built in: the
-// one package of Moorage's own that imports k8s.io/kubernetes for it. It answers other schedulers,
-// too, if it is told where to listen (plugins/extender).
+// Package scheduler is kube-scheduler with the plugin VolumeHold built in: the only package of
+// Moorage that imports k8s.io/kubernetes for it. It also answers other schedulers, if it has an
+// address to listen at (plugins/extender).
 //
-// Reads, decides and writes what kube-scheduler does, and what package
-// volumehold adds. Profiles without the plugin are kube-scheduler's own.
+// Reads, decides and writes as kube-scheduler and package volumehold do. Profiles without the
+// plugin are kube-scheduler's own.
 package scheduler

@@ -24,9 +24,8 @@ func (c *cluster) disks(number int) {
 // waits is the name of a pod that waits, and of its claim.
 func waits(i int) string { return fmt.Sprintf("waits-%03d", i) }
 
-// queued creates pods with one of the disks each, which find no slot, and waits until
-// all of them were refused. A pod whose volume comes to be known only now would be
-// tried once more: the disks are older than the pods that run.
+// queued creates pods with a disk each, and waits until all of them were refused. The disks must be
+// older than the running pods: a pod is tried once more when its volume becomes known.
 func (c *cluster) queued(number int) []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod
@@ -42,8 +41,8 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 	return pods
 }
 
-// One slot comes free at a time while many pods wait: about one pod is tried for
-// each slot, the oldest first, and no slot stays free.
+// Slots come free singly while many pods wait: about one pod is tried for each slot, the oldest
+// first, and no slot stays free.
 func TestOneAttemptForOneSlot(t *testing.T) {
 	c := newCluster(t)
 	const slots, queue = 10, 90
@@ -64,8 +63,6 @@ func TestOneAttemptForOneSlot(t *testing.T) {
 	}
 }
 
-// A pod that comes first and can't use the slot, for a reason that another plugin
-// knows, passes it on to the next.
 func TestWhoCanNotUseASlotPassesItOn(t *testing.T) {
 	c := newCluster(t)
 	c.disks(3)

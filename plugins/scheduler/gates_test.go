@@ -10,13 +10,13 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// gates are kube-scheduler's, apart from those of the process.
+// gates are kube-scheduler's, apart from the process's.
 func gates() featuregate.MutableVersionedFeatureGate {
 	return feature.DefaultMutableFeatureGate.DeepCopyAndReset()
 }
 
-// Nobody but who asks for it pays for a write that says what the ticket says.
-// The day on which Kubernetes locks the gate, this fails.
+// Only users that ask for it pay for a write of a fact that the ticket has. This test fails once
+// Kubernetes locks the gate.
 func TestPodsAreNotNominatedByDefault(t *testing.T) {
 	own := gates()
 	if err := setDefaults(own); err != nil {

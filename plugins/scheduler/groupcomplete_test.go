@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Of a group of two one pod exists: it reserves nothing, says what it waits for in a
-// way for which no autoscaler adds nodes, and is placed when the other one comes.
+// Only one pod of a group of two exists. It reserves nothing, gives a reason that makes no
+// autoscaler add nodes, and is placed when the second pod comes.
 func TestIncompleteGroupReservesNothing(t *testing.T) {
 	c := newCluster(t)
 	x := c.pod("x", v1alpha1.SchedulerName, true)

@@ -23,9 +23,8 @@ func (c *cluster) inGroup(group, name string, created int64) *corev1.Pod {
 	return c.create(pod)
 }
 
-// Three nodes with one slot each, and two groups of two: whatever the order in
-// which their pods come, one of the groups gets its slots, and the other when
-// the first is gone. At no time do both have half, and wait.
+// Three nodes have one slot each, and there are two groups of two. In any order of the pods, one
+// group gets its slots, and then the second. Never do both groups hold half and wait.
 func TestGroupsTakeTurns(t *testing.T) {
 	for _, order := range [][]string{{"a1", "b1", "a2", "b2"}, {"b1", "a1", "b2", "a2"}, {"b1", "b2", "a1", "a2"}, {"a1", "b1", "b2", "a2"}} {
 		t.Run(order[0]+order[1]+order[2]+order[3], func(t *testing.T) {
@@ -60,7 +59,6 @@ func TestGroupsTakeTurns(t *testing.T) {
 	}
 }
 
-// A group that does not fit leaves its slots to others.
 func TestGroupThatDoesNotFitHoldsNothing(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"x", "y"} {

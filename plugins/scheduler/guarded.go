@@ -38,12 +38,11 @@ var (
 	_ extensions = guarded{}
 )
 
-// guarded has a panic at an extension point of the plugin be an error of the pod in question. The
-// pod is tried again, and the scheduler goes on with other pods.
+// guarded turns a panic at an extension point of the plugin into an error of the pod. The pod is
+// tried again, and the scheduler goes on with other pods.
 type guarded struct{ extensions }
 
-// recovered is to be deferred. It logs a panic of the function that defers it, and hands the error to
-// tell, if set.
+// recovered, when deferred, logs a panic and passes the error to tell, if set.
 func recovered(point string, pod *corev1.Pod, tell func(error)) {
 	r := recover()
 	if r == nil {
@@ -61,7 +60,7 @@ func into(status **fwk.Status) func(error) {
 	return func(err error) { *status = fwk.AsStatus(err) }
 }
 
-// PreEnqueue lets a pod through after a panic: a pod that is kept out is not told why.
+// PreEnqueue lets a pod through after a panic: a pod that is kept out gets no reason.
 func (g guarded) PreEnqueue(ctx context.Context, pod *corev1.Pod) (status *fwk.Status) {
 	defer recovered("PreEnqueue", pod, func(error) { status = nil })
 	return g.extensions.PreEnqueue(ctx, pod)

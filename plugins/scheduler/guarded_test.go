@@ -19,7 +19,6 @@ func (faulty) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, err
 	return []fwk.ClusterEventWithHint{{}, {QueueingHintFn: func(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) { panic("a fault") }}}, nil
 }
 
-// A panic in the plugin is an error of the pod, and ends nothing else.
 func TestPanicIsAnErrorOfThePod(t *testing.T) {
 	g, ctx, pod := guarded{faulty{}}, t.Context(), &corev1.Pod{}
 	statuses := map[string]*fwk.Status{

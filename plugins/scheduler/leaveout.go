@@ -12,23 +12,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// omission is a feature that reads what the API server does not serve.
+// omission is a feature that reads a resource which the API server does not serve.
 type omission struct {
 	feature featuregate.Feature
 	// missing are the resources that are not served.
 	missing string
-	// off are the gates to switch off: the feature's own, and those that are on and
-	// need it. None where it has to stay on.
+	// off are the gates to switch off: the feature's own, and active gates that need it. Empty if
+	// it has to stay on.
 	off []featuregate.Feature
-	// kept says why it stays on all the same; the scheduler will wait for what is
-	// missing.
+	// kept says why it stays on all the same; the scheduler will wait for the missing resource.
 	kept string
 }
 
-// omissions returns what is to be left out where an API server serves no more than
-// this. It looks at gates that flags have been applied to, and changes nothing: a
-// gate that --feature-gates names stays as it is, and so does one that Kubernetes
-// has locked.
+// omissions returns the features to leave out for an API server with these resources. It reads
+// gates after flags have been applied, and changes nothing: a gate that --feature-gates names, or
+// that Kubernetes has locked, stays as it is.
 func omissions(gates featuregate.MutableVersionedFeatureGate, resources served.Resources) []omission {
 	var list []omission
 	for _, f := range served.SchedulerFeatures() {
@@ -51,8 +49,7 @@ func omissions(gates featuregate.MutableVersionedFeatureGate, resources served.R
 	return list
 }
 
-// withDependents returns a gate and all gates that are on and depend on it,
-// directly or not.
+// withDependents returns a gate and all active gates that depend on it, directly or not.
 func withDependents(gates featuregate.FeatureGate, gate featuregate.Feature) []featuregate.Feature {
 	all := []featuregate.Feature{gate}
 	for i := 0; i < len(all); i++ {
@@ -66,7 +63,6 @@ func withDependents(gates featuregate.FeatureGate, gate featuregate.Feature) []f
 	return all
 }
 
-// leaveOut switches off the gates of omissions.
 func leaveOut(gates featuregate.MutableFeatureGate, list []omission) error {
 	off := map[string]bool{}
 	for _, o := range list {

@@ -15,13 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// ownGates are kube-scheduler's with their dependencies, apart from those of the
-// process.
+// ownGates are kube-scheduler's with their dependencies, apart from the process's.
 func ownGates() featuregate.MutableVersionedFeatureGate {
 	return feature.DefaultMutableFeatureGate.DeepCopy()
 }
 
-// everything is an API server that serves all that the features read, except some.
+// everything is an API server that serves all resources of the features, except some.
 func everything(except ...string) served.Resources {
 	all := served.Resources{}
 	for _, f := range served.SchedulerFeatures() {
@@ -30,8 +29,7 @@ func everything(except ...string) served.Resources {
 	return all
 }
 
-// The table names gates that exist, and says which are on by default, and which are
-// locked.
+// The table names existing gates, and says which are on by default, and which are locked.
 func TestFeaturesAreGates(t *testing.T) {
 	gates := ownGates()
 	for _, f := range served.SchedulerFeatures() {
@@ -51,7 +49,7 @@ func TestOmissions(t *testing.T) {
 		emulated  string
 		resources served.Resources
 		off       string // gates, in their order
-		kept      string // in what is said of each that stays
+		kept      string // in the reason of each gate that stays
 	}{
 		"all is served":                           {resources: everything()},
 		"1.34 to 1.36":                            {resources: without, off: "DRADeviceTaintRules"},
@@ -95,7 +93,6 @@ func TestOmissions(t *testing.T) {
 	}
 }
 
-// What is said names the resource and where it would be.
 func TestOmissionNamesWhatIsMissing(t *testing.T) {
 	list := omissions(ownGates(), everything("devicetaintrules"))
 	if len(list) != 1 || fmt.Sprint(list[0].missing) != "devicetaintrules of resource.k8s.io/v1" {

@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// gang creates a PodGroup of Kubernetes' own kind and its pods, all or none of
-// which are to be placed, with a disk each.
+// gang creates a PodGroup of Kubernetes' own kind and its pods, with a disk each; all or none are
+// placed.
 func (c *cluster) gang(name string, size int) []*corev1.Pod {
 	c.t.Helper()
 	var claims []string
@@ -31,7 +31,6 @@ func (c *cluster) gang(name string, size int) []*corev1.Pod {
 	return c.gangWith(name, 0, claims...)
 }
 
-// gangWith creates a PodGroup of Kubernetes' own kind and a pod of it for each claim.
 func (c *cluster) gangWith(name string, priority int32, claims ...string) []*corev1.Pod {
 	c.t.Helper()
 	group := &schedulingv1beta1.PodGroup{
@@ -53,7 +52,7 @@ func (c *cluster) gangWith(name string, priority int32, claims ...string) []*cor
 }
 
 // kube-scheduler's own pod-group cycles reserve for each pod to simulate. A gang that doesn't fit
-// keeps no slot: others get all of them. One that does fit gets its slots.
+// keeps no slot: others get all of them. A gang that fits gets its slots.
 func TestGangThatDoesNotFitHoldsNothing(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
@@ -77,7 +76,6 @@ func TestGangThatDoesNotFitHoldsNothing(t *testing.T) {
 	}
 }
 
-// A gang evicts just the pods whose slots it needs.
 func TestGangPreempts(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
@@ -92,9 +90,9 @@ func TestGangPreempts(t *testing.T) {
 	}
 }
 
-// The slots of the pods that a gang has evicted come free when their volumes are
-// detached, one after the other. The gang waits for that, evicts nobody else, and no pod
-// of a lower priority gets the slot that comes free first.
+// A gang has evicted pods, and their slots come free one after the other as their volumes are
+// detached. The gang waits, evicts no more pods, and no pod of a lower priority gets the first free
+// slot.
 func TestGangWaitsForTheDetach(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
@@ -157,8 +155,8 @@ func TestGangPreemptsTheUserOfItsVolume(t *testing.T) {
 	}
 }
 
-// The slot that a gang has freed is lost: the node has none any more. Others that it might
-// evict have none to give. It is told so, and no longer that a slot comes free.
+// The slot that a gang has freed is lost with all slots of its node. Other victims have no slot to
+// give. The gang is told this, and no longer that a slot comes free.
 func TestGangIsToldThatItsSlotIsLost(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)

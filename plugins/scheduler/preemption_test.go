@@ -22,7 +22,6 @@ func (c *cluster) urgent(name string) *corev1.Pod {
 	return c.share(name, name, 1000)
 }
 
-// left are those of the pods that are still there.
 func (c *cluster) left(pods []*corev1.Pod) []*corev1.Pod {
 	c.t.Helper()
 	var left []*corev1.Pod
@@ -37,7 +36,7 @@ func (c *cluster) left(pods []*corev1.Pod) []*corev1.Pod {
 	return left
 }
 
-// filled has each node's one slot taken by a pod that runs.
+// filled fills each node's one slot with a running pod.
 func (c *cluster) filled() []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod
@@ -49,8 +48,8 @@ func (c *cluster) filled() []*corev1.Pod {
 	return pods
 }
 
-// A pod that is preempted for its slot leaves its attachment behind for a while:
-// who preempted it waits for the detach, and preempts nobody else meanwhile.
+// A pod that is preempted for its slot leaves its attachment behind for a while. The preemptor
+// waits for the detach, and preempts no other pod meanwhile.
 func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	c := newCluster(t)
 	pods := c.filled()
@@ -60,7 +59,7 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	urgent := c.urgent("urgent")
 	var left []*corev1.Pod
 	c.eventually("a pod to be preempted", func() bool { left = c.left(pods); return len(left) < len(pods) })
-	// One without volumes goes all the way: the scheduler has seen what is so.
+	// A pod without volumes is placed: the scheduler has seen the present state.
 	c.bound(c.pod("plain", v1alpha1.SchedulerName, false))
 	if at := c.get(urgent).Spec.NodeName; at != "" {
 		t.Fatalf("bound to %s, whose slot is still taken", at)
@@ -83,10 +82,9 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	}
 }
 
-// The user of a ReadWriteOncePod volume is preempted for who comes before it.
-// The volume is free as soon as its pod is gone, which may be before
-// kube-scheduler knows that its preemption is over, and the plugin's wake comes
-// while that still keeps the pod from the queue.
+// A pod preempts the user of a ReadWriteOncePod volume. The volume is free as soon as its pod is
+// gone: kube-scheduler may still be preempting, and keep the pod from the queue when the plugin
+// wakes it.
 func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("one")
@@ -99,8 +97,8 @@ func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	}
 }
 
-// A pod that waits for its volume to be made is preempted before it is bound: its reservation is
-// given up, and the one that comes before gets the slot.
+// A pod that waits for its volume to be made is preempted before it is bound: its reservation ends,
+// and the preemptor gets the slot.
 func TestPreemptedBeforeItIsBound(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")
@@ -120,7 +118,6 @@ func TestPreemptedBeforeItIsBound(t *testing.T) {
 	}
 }
 
-// attachmentOf is the VolumeAttachment of a disk at a node.
 func attachmentOf(claim, node string) *storagev1.VolumeAttachment {
 	pv := "pv-" + claim
 	return &storagev1.VolumeAttachment{

@@ -19,9 +19,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A pod has preempted another one, and its slot is still being detached. Another
-// plugin had refused it a node, so that it is tried again for changes there. Nothing
-// more is evicted for it, it says why, and it gets the slot that it freed.
+// A pod has preempted another pod, and the slot is still being detached. Another plugin had refused
+// a node, and changes there wake the pod. No more pods are evicted for it, it says why, and it gets
+// the slot that it freed.
 func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	c := newCluster(t)
 	pods, occupant := c.filledBesideSmall()
@@ -50,9 +50,8 @@ func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	}
 }
 
-// As before, but the API server refuses to write the pod's nomination, which the
-// scheduler then knows from its memory alone. An API server that has not answered yet
-// when the pod is tried again is the same.
+// As before, but the API server refuses to write the pod's nomination: only the scheduler's memory
+// has it. A late answer of the API server has the same effect.
 func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
 	c := newCluster(t)
 	c.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
@@ -72,9 +71,9 @@ func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
 	}
 }
 
-// filledBesideSmall has each node's one slot taken by a pod that runs and whose volume is
-// attached, and makes n4, which has no driver, and whose room for one pod is taken by the
-// occupant: pods are refused it by another plugin.
+// filledBesideSmall fills each node's one slot with a running pod and its attached volume. It also
+// makes n4, without a driver: the occupant takes its room for one pod, and another plugin refuses
+// pods there.
 func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod) {
 	c.t.Helper()
 	pods = c.filled()
@@ -94,8 +93,7 @@ func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod)
 	return pods, occupant
 }
 
-// tryAgain has the scheduler try a pod that it refuses so many times, as the flush of
-// its queue does.
+// tryAgain has the scheduler try a refused pod so many times, as the flush of its queue does.
 func (c *cluster) tryAgain(pod *corev1.Pod, times int) {
 	c.t.Helper()
 	c.attempts() // counts from here on
@@ -108,10 +106,8 @@ func (c *cluster) tryAgain(pod *corev1.Pod, times int) {
 	}
 }
 
-// gone says whether a pod is no more.
 func (c *cluster) gone(pod *corev1.Pod) bool { return len(c.left([]*corev1.Pod{pod})) == 0 }
 
-// detach deletes a VolumeAttachment, if it exists.
 func (c *cluster) detach(name string) {
 	c.t.Helper()
 	err := c.kube.StorageV1().VolumeAttachments().Delete(c.t.Context(), name, metav1.DeleteOptions{})

@@ -22,10 +22,10 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// catchUpAgain is the pause after a new leader could not read what it decides from.
+// catchUpAgain is the pause after a failed read of a new leader.
 const catchUpAgain = time.Second
 
-// plugin is what the process needs of volumehold.Factory.
+// plugin is the part of volumehold.Factory that the process needs.
 type plugin interface {
 	WaitForSync(context.Context) error
 	NothingBound(context.Context) (bool, error)
@@ -34,22 +34,22 @@ type plugin interface {
 	Settle(context.Context) error
 }
 
-// answerer is what the process needs of extender.Extender.
+// answerer is the part of extender.Extender that the process needs.
 type answerer interface {
 	Run(context.Context) error
 	Lead(ctx context.Context, until func() time.Time)
 }
 
-// loop is what the process needs of kube-scheduler's Scheduler.
+// loop is the part of kube-scheduler's Scheduler that the process needs.
 type loop interface {
 	WaitForHandlersSync(context.Context) error
 	Run(context.Context)
 }
 
-// process is a kube-scheduler that is set up. It differs from kube-scheduler's own in three
-// points: its caches are complete before it competes for the Lease, whatever delayCacheUntilActive
-// says; it schedules after the last write of the leader before must be over; and it gives the Lease
-// up after the outcome of each Binding is known. It takes no part in coordinated leader election.
+// process is a kube-scheduler that is set up. It differs from kube-scheduler's own in three points.
+// Its caches are complete before it competes for the Lease, for any delayCacheUntilActive. It
+// begins to schedule when no write of the former leader can come any more. It gives the Lease up
+// after the outcome of each Binding is known. It takes no part in coordinated leader election.
 type process struct {
 	config    *schedulerconfig.CompletedConfig
 	scheduler loop
@@ -60,7 +60,8 @@ type process struct {
 	leading atomic.Bool // pods are scheduled
 }
 
-// run schedules until ctx is done, or the lease is lost, which is lead.ErrLost. life ends after it.
+// run schedules until ctx is done, or the lease is lost: the error is then lead.ErrLost. life ends
+// after it.
 func (p *process) run(ctx, life context.Context) error {
 	klog.FromContext(ctx).Info("Starting kube-scheduler with Moorage's plugins", "version", utilversion.Get())
 	if err := p.publishConfig(); err != nil {
@@ -78,8 +79,8 @@ func (p *process) run(ctx, life context.Context) error {
 	return err
 }
 
-// answer works, and answers other schedulers until all Bindings are settled. Of calls about pods with
-// volumes it takes none once ctx is done. It waits for no answer under way if the lease is lost.
+// answer works, and answers other schedulers until all Bindings are settled. Once ctx is done it
+// takes no calls about pods with volumes. If the lease is lost, it waits for no answer under way.
 func (p *process) answer(ctx, life context.Context) error {
 	if p.extender == nil {
 		return p.work(ctx, life)
@@ -116,7 +117,7 @@ func (p *process) publishConfig() error {
 	return z.Set(shown)
 }
 
-// work fills the caches, and schedules while this process leads, or at once if none is elected.
+// work fills the caches, and schedules while this process leads, or at once without an election.
 func (p *process) work(ctx, life context.Context) error {
 	if err := p.sync(ctx, life); err != nil {
 		return nil // only the end of ctx ends it
@@ -133,7 +134,7 @@ func (p *process) work(ctx, life context.Context) error {
 	}, election.Lock, election.WatchDog, p.schedule)
 }
 
-// sync starts the informers, and returns when scheduler and plugin have taken in all that there is.
+// sync starts the informers, and returns when scheduler and plugin have taken in all objects.
 func (p *process) sync(ctx, life context.Context) error {
 	p.config.InformerFactory.Start(life.Done())
 	p.config.InformerFactory.WaitForCacheSync(ctx.Done())
@@ -151,8 +152,8 @@ func (p *process) sync(ctx, life context.Context) error {
 	return nil
 }
 
-// schedule takes in what the leader before has done, and schedules until ctx is done. It returns
-// when the outcome of each Binding is known, or with lead.ErrUnsettled.
+// schedule takes in the former leader's work, and schedules until ctx is done. It returns when the
+// outcome of each Binding is known, or with lead.ErrUnsettled.
 func (p *process) schedule(ctx context.Context, term lead.Term) error {
 	log := klog.FromContext(ctx)
 	err := wait.PollUntilContextCancel(ctx, catchUpAgain, true, func(ctx context.Context) (bool, error) {

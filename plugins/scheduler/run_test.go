@@ -26,7 +26,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// fakes are scheduler, plugin and extender of a process under test, and note in which order they are called.
+// fakes are scheduler, plugin and extender of a process under test, and note the order of calls.
 type fakes struct {
 	handlers, caches time.Duration // until they are complete
 	bound            bool
@@ -73,7 +73,6 @@ func (f *fakes) Run(ctx context.Context) {
 	f.note("stop")
 }
 
-// answering is an extender that notes its calls.
 type answering struct{ *fakes }
 
 func (a answering) Run(ctx context.Context) error {
@@ -140,7 +139,7 @@ func (m *memory) Create(ctx context.Context, r resourcelock.LeaderElectionRecord
 	return m.Update(ctx, r)
 }
 
-// Update fails if another process has written since this one has read.
+// Update fails if another process has written since this process's last read.
 func (m *memory) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +150,6 @@ func (m *memory) Update(_ context.Context, r resourcelock.LeaderElectionRecord) 
 	return nil
 }
 
-// put is another process's write.
 func (m *memory) put(r *resourcelock.LeaderElectionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +160,7 @@ func (m *memory) RecordEvent(string) {}
 func (m *memory) Identity() string   { return me }
 func (m *memory) Describe() string   { return "a Lease in memory" }
 
-// holder is who has the Lease; false: there is no Lease.
+// holder is the holder of the Lease; false: there is no Lease.
 func (m *memory) holder() (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +184,6 @@ func (f *fakes) prepare(lease *memory) *process {
 	return &process{config: &complete, scheduler: f, hold: f}
 }
 
-// begin runs what prepare makes.
 func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.CancelFunc, result chan error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -196,8 +193,8 @@ func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.Can
 	return p, stop, result
 }
 
-// A new leader schedules after the last write of the leader before must be over, and after it has
-// caught up. It waits for nothing if the Lease was handed over, or if nobody has led yet.
+// A new leader schedules when no write of the former leader can come any more, and it has caught
+// up. It waits for nothing if the Lease was handed over, or if there was no leader yet.
 func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	for name, test := range map[string]*struct {
 		fakes
@@ -246,8 +243,7 @@ func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	}
 }
 
-// A process that is told to stop takes no new pod, settles its Bindings, and then hands the Lease
-// over.
+// A stopping process takes no new pod, settles its Bindings, and then hands the Lease over.
 func TestStopSettlesThenHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -277,7 +273,6 @@ func TestStopSettlesThenHandsOver(t *testing.T) {
 	})
 }
 
-// The Lease is not handed over while a Binding may be under way: the next leader waits.
 func TestUnsettledKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -295,8 +290,8 @@ func TestUnsettledKeepsTheLease(t *testing.T) {
 	})
 }
 
-// Other schedulers are answered until the Bindings are settled. The Service leads elsewhere before the
-// Lease is handed over.
+// Other schedulers are answered until the Bindings are settled. The Service leads elsewhere before
+// the Lease is handed over.
 func TestOthersAreAnsweredUntilItHasSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -324,7 +319,7 @@ func TestOthersAreAnsweredUntilItHasSettled(t *testing.T) {
 	})
 }
 
-// A process that can answer no other schedulers any more ends.
+// A process that can no longer answer other schedulers ends.
 func TestWithoutAnswersItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fakes{}
@@ -336,12 +331,10 @@ func TestWithoutAnswersItEnds(t *testing.T) {
 	})
 }
 
-// deaf is an extender whose listener is broken.
 type deaf struct{ answering }
 
 func (deaf) Run(context.Context) error { return net.ErrClosed }
 
-// A process that has lost its lease ends with an error, and waits for nothing.
 func TestLostLeaseEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -359,7 +352,6 @@ func TestLostLeaseEndsAtOnce(t *testing.T) {
 	})
 }
 
-// Without an election nothing is waited for.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fakes{bound: true, settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}

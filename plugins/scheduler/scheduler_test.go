@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// shippedProfile is the profile in manifests/deploy.yaml.
 func shippedProfile(t *testing.T) config.KubeSchedulerProfile {
 	t.Helper()
 	data, err := os.ReadFile("../../manifests/deploy.yaml")
@@ -33,7 +32,7 @@ func shippedProfile(t *testing.T) config.KubeSchedulerProfile {
 	return config.KubeSchedulerProfile{}
 }
 
-// stockProfile is kube-scheduler's own, without a word of configuration.
+// stockProfile is kube-scheduler's own, without any configuration.
 func stockProfile(t *testing.T) config.KubeSchedulerProfile {
 	t.Helper()
 	return profileIn(t, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", corev1.DefaultSchedulerName)
@@ -54,8 +53,8 @@ func profileIn(t *testing.T, file, name string) config.KubeSchedulerProfile {
 	return config.KubeSchedulerProfile{}
 }
 
-// Three nodes with one slot each take three of four pods. The fourth is told
-// why it waits, and comes when a slot is free, not at a flush.
+// Three nodes with one slot each take three of four pods. The fourth is told why it waits, and is
+// placed when a slot comes free, not at a flush.
 func TestPodsWaitForSlots(t *testing.T) {
 	c := newCluster(t)
 	var pods []*corev1.Pod
@@ -74,19 +73,18 @@ func TestPodsWaitForSlots(t *testing.T) {
 	c.bound(last)
 }
 
-// Pods of another profile in the same process are none of the plugin's
-// business, and yet their volumes count.
+// The plugin ignores pods of another profile in the same process, and yet counts their volumes.
 func TestStockProfileIsNotGated(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"a", "b", "c"} {
 		c.bound(c.pod(name, corev1.DefaultSchedulerName, true))
 	}
-	c.bound(c.pod("plain", v1alpha1.SchedulerName, false)) // of which the scheduler has heard later
+	c.bound(c.pod("plain", v1alpha1.SchedulerName, false)) // the scheduler has heard of it later
 	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) exceed max volume count: no free slot")
 }
 
-// Batching needs every plugin of a profile to sign; the stock ones do for pods
-// without topology spread, which by default have some.
+// Batching needs every plugin of a profile to sign. The stock plugins sign for pods without
+// topology spread, which pods have by default.
 func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
 	made, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), moorageProfile(t, `
   - name: PodTopologySpread
@@ -108,8 +106,8 @@ func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
 	}
 }
 
-// A profile that the plugin can't work in keeps the scheduler from starting, with
-// the way out.
+// A profile that the plugin can't work in keeps the scheduler from starting, and the error gives
+// the remedy.
 func TestProfilesThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		plugins string
@@ -172,7 +170,6 @@ func TestBadArgsAreRefused(t *testing.T) {
 	}
 }
 
-// moorageProfile is the shipped profile with a pluginConfig.
 func moorageProfile(t *testing.T, pluginConfig string) config.KubeSchedulerProfile {
 	t.Helper()
 	return profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// labelled creates a pod whose container mounts a claim with a SELinux level.
 func (c *cluster) labelled(name, claim, level string, priority int32) *corev1.Pod {
 	c.t.Helper()
 	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
@@ -22,8 +21,8 @@ func (c *cluster) labelled(name, claim, level string, priority int32) *corev1.Po
 	return c.create(pod)
 }
 
-// A pod with another SELinux label than the one that has its volume is not bound to that node: it waits
-// until that one is gone, or preempts it. One with the same label shares the volume.
+// The volume is in use with another SELinux label. The pod is not bound to that node: it waits
+// until the first pod is gone, or preempts it. A pod with the same label shares the volume.
 func TestPodsWithAnotherSELinuxLabelWait(t *testing.T) {
 	c := newCluster(t)
 	yes := true

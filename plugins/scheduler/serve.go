@@ -36,8 +36,8 @@ const (
 	finishRequests = 5 * time.Second
 )
 
-// serve answers probes and scrapes at --secure-port, until the function that it returns is called:
-// that waits for requests under way if it is told to. ctx ends when the process is to stop.
+// serve answers probes and scrapes at --secure-port until stop is called; stop waits for requests
+// under way if wait is set. ctx ends when the process begins to stop.
 func (p *process) serve(ctx context.Context) (stop func(wait bool), err error) {
 	if p.config.SecureServing == nil {
 		return func(bool) {}, nil
@@ -66,7 +66,6 @@ func (p *process) allowed(pages http.Handler) http.Handler {
 	return genericfilters.WithPanicRecovery(genericfilters.WithHTTPLogging(checked), requests)
 }
 
-// pages are what kube-scheduler serves.
 func (p *process) pages(ctx context.Context) http.Handler {
 	m := mux.NewPathRecorderMux(serverName)
 	p.installHealth(ctx, m)
@@ -74,7 +73,7 @@ func (p *process) pages(ctx context.Context) http.Handler {
 	slis.SLIMetricsWithReset{}.Install(m)
 	ofPods := resources.Handler(p.config.InformerFactory.Core().V1().Pods().Lister())
 	m.HandleFunc("/metrics/resources", func(w http.ResponseWriter, r *http.Request) {
-		if p.leading.Load() { // or each pod would be counted by each process
+		if p.leading.Load() { // else each process would count each pod
 			ofPods.ServeHTTP(w, r)
 		}
 	})
@@ -95,8 +94,8 @@ func (p *process) pages(ctx context.Context) http.Handler {
 	return m
 }
 
-// installHealth serves healthz, livez and readyz. A process whose lease is not renewed, though it
-// still believes to lead, fails healthz and readyz. It is ready also while another process leads.
+// installHealth serves healthz, livez and readyz. A process with a lapsed lease that still believes
+// to lead fails healthz and readyz. A process is ready also while another leads.
 func (p *process) installHealth(ctx context.Context, m *mux.PathRecorderMux) {
 	var alive []healthz.HealthChecker
 	if p.config.LeaderElection != nil {

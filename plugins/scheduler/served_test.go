@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// reads are the resources that a scheduler with both profiles waits for before it
-// schedules.
+// reads are the resources that a scheduler with both profiles waits for before it schedules.
 func reads(t *testing.T) []schema.GroupVersionResource {
 	t.Helper()
 	kube := fake.NewClientset()
@@ -37,8 +36,8 @@ func reads(t *testing.T) []schema.GroupVersionResource {
 	return all
 }
 
-// introduced is the minor release in which Kubernetes began to serve a resource, 0 for
-// one that it has always served.
+// introduced is the first minor release of Kubernetes that served a resource; 0 when all releases
+// do.
 func introduced(t *testing.T, resource schema.GroupVersionResource) int {
 	t.Helper()
 	for kind := range clientscheme.Scheme.KnownTypes(resource.GroupVersion()) {
@@ -59,9 +58,8 @@ func introduced(t *testing.T, resource schema.GroupVersionResource) int {
 	return 0
 }
 
-// Whatever the scheduler waits for, with any of its features, is served by every
-// release from the oldest on, or is in the table of what may be left out. A new release
-// of Kubernetes whose scheduler reads more fails this.
+// Every supported release serves each resource that the scheduler waits for, or the table of
+// omissions has it. This test fails when a new Kubernetes scheduler reads more.
 func TestSchedulerReadsWhatIsServedOrLeftOut(t *testing.T) {
 	oldest := int(version.MustParse(served.OldestRelease).Minor())
 	for name, gates := range map[string]featuregatetesting.FeatureOverrides{
@@ -84,14 +82,13 @@ func TestSchedulerReadsWhatIsServedOrLeftOut(t *testing.T) {
 	}
 }
 
-// inTable says whether it is known which feature reads a resource.
+// inTable says whether the table has the feature that reads a resource.
 func inTable(resource schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(served.SchedulerFeatures(), func(f served.Feature) bool {
 		return f.GroupVersion == resource.GroupVersion().String() && slices.Contains(f.Resources, resource.Resource)
 	})
 }
 
-// A scheduler without a feature does not wait for what it reads.
 func TestWhatIsLeftOutIsNotRead(t *testing.T) {
 	rules := schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "devicetaintrules"}
 	if !slices.Contains(reads(t), rules) {

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// askFor is how long the start waits for the API server to say what it serves.
-	// It is shorter than a liveness probe's patience, which nobody answers meanwhile.
+	// askFor is how long the start waits for the API server's list of resources. It is shorter than
+	// a liveness probe's patience: no probe is answered meanwhile.
 	askFor = 15 * time.Second
 	// askTimeout bounds one request; a question takes several.
 	askTimeout = 2 * time.Second
-	// askAgain is how often a scheduler that runs asks whether that has changed.
+	// askAgain is how often a running scheduler asks again.
 	askAgain = 5 * time.Minute
-	// askSoon is how often it asks while it has had no answer at all.
+	// askSoon is how often it asks until the first answer.
 	askSoon = 2 * time.Second
 )
 
-// heedServed has a command leave out what the API server does not serve: it asks
-// once the flags are applied, before the scheduler is made.
+// heedServed has a command leave out features that the API server does not serve: it asks after the
+// flags are applied and before the scheduler is made.
 func heedServed(command *cobra.Command) {
 	apply := command.PersistentPreRunE
 	command.PersistentPreRunE = func(command *cobra.Command, args []string) error {
@@ -103,8 +103,8 @@ func discoveryOf(command *cobra.Command) (served.Discovery, error) {
 	return discovery.NewDiscoveryClientForConfig(config)
 }
 
-// startup decides which features a scheduler begins with, and has it begin anew when
-// that has changed.
+// startup chooses the features that a scheduler begins with, and restarts it when the choice has
+// changed.
 type startup struct {
 	gates   featuregate.MutableVersionedFeatureGate // of the process
 	flags   featuregate.MutableVersionedFeatureGate // as flags have left them
@@ -114,9 +114,9 @@ type startup struct {
 	after   func(time.Duration) <-chan time.Time
 }
 
-// begin asks what is served, and leaves out what needs more. Where nobody answers in
-// time the scheduler begins as its flags say: an API server that is away must not keep
-// it from answering probes. It is asked again.
+// begin asks for the served resources, and leaves out features that need more. Without an answer in
+// time the scheduler begins with its flags' features, to answer probes while the API server is
+// away, and asks again later.
 func (s *startup) begin(ctx context.Context) error {
 	resources, err := s.askWithin(ctx, askFor)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *startup) begin(ctx context.Context) error {
 	return nil
 }
 
-// watchUnknown asks until it is known what is served, and has the scheduler begin anew
-// if something is to be left out.
+// watchUnknown asks until it has an answer, and restarts the scheduler if a feature must be left
+// out.
 func (s *startup) watchUnknown(ctx context.Context) {
 	for s.pause(ctx, askSoon) {
 		resources, err := s.ask()
@@ -152,9 +152,9 @@ func (s *startup) watchUnknown(ctx context.Context) {
 	}
 }
 
-// watch has the scheduler begin anew once something that it has left out is served.
-// That something is served no more is no reason: what it has read it still knows, and
-// in an upgrade old and new API servers may answer in turn.
+// watch restarts the scheduler once a feature that it has left out is served. A resource that is no
+// longer served is no reason: the scheduler has the data, and in an upgrade old and new API servers
+// may answer in turn.
 func (s *startup) watch(ctx context.Context, off []string) {
 	for len(off) > 0 && s.pause(ctx, askAgain) {
 		resources, err := s.ask()
@@ -168,8 +168,7 @@ func (s *startup) watch(ctx context.Context, off []string) {
 	}
 }
 
-// beginAnew ends the process as Kubernetes would, so that it gives up its Lease and is
-// started again.
+// beginAnew ends the process as Kubernetes would: it gives up its Lease and is started again.
 func (s *startup) beginAnew(direction string, features []string) {
 	s.log.Info("Ending, to begin anew with other features: the API server serves something else than was known at the start", direction, features)
 	if err := s.restart(); err != nil {
@@ -198,7 +197,7 @@ func switchedOff(list []omission) []string {
 	return names
 }
 
-// askWithin asks until there is an answer, for a time.
+// askWithin asks for a time, until there is an answer.
 func (s *startup) askWithin(ctx context.Context, patience time.Duration) (served.Resources, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -214,7 +213,7 @@ func (s *startup) askWithin(ctx context.Context, patience time.Duration) (served
 	return resources, last
 }
 
-// tell logs what is left out, and what is not though it should be.
+// tell logs the features that are left out, and the features that should be and are not.
 func (s *startup) tell(list []omission) {
 	for _, o := range list {
 		if o.kept != "" {

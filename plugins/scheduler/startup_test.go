@@ -23,8 +23,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// answers is a startup whose API server answers one thing after the other, the last
-// for ever; nil is no answer.
+// answers is a startup and an API server with these answers in turn, the last for ever; nil is no
+// answer.
 func answers(t *testing.T, list ...served.Resources) (*startup, *int) {
 	t.Helper()
 	gates, restarts := ownGates(), 0
@@ -42,8 +42,8 @@ func answers(t *testing.T, list ...served.Resources) (*startup, *int) {
 	}, &restarts
 }
 
-// A scheduler begins without what is not served, and begins anew when that has
-// changed: when it is served after an upgrade, or was not known at the start.
+// A scheduler begins without unserved features. It begins anew after an upgrade that serves them,
+// or when the answer was not known at the start.
 func TestBeginsWithWhatIsServed(t *testing.T) {
 	old, full := everything("devicetaintrules"), everything()
 	repeat := func(n int, r served.Resources) []served.Resources {
@@ -78,7 +78,7 @@ func TestBeginsWithWhatIsServed(t *testing.T) {
 			if on := s.gates.Enabled(features.DRADeviceTaintRules); on != test.on {
 				t.Errorf("%s: the gate is on: %t, want %t", name, on, test.on)
 			}
-			time.Sleep(time.Hour) // of the bubble's clock
+			time.Sleep(time.Hour) // by the bubble's clock
 			if *restarts != test.restarts {
 				t.Errorf("%s: it begins anew %d times, want %d", name, *restarts, test.restarts)
 			}
@@ -86,8 +86,8 @@ func TestBeginsWithWhatIsServed(t *testing.T) {
 	}
 }
 
-// The command asks the API server that its configuration names, before the scheduler
-// is made; one that only prints something asks nobody.
+// The command asks the API server of its configuration before the scheduler is made; a command that
+// only prints asks none.
 func TestCommandAsksWhatIsServed(t *testing.T) {
 	gates := feature.DefaultMutableFeatureGate
 	t.Cleanup(func() {

@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A pod that kube-scheduler's own profile refuses is refused by Moorage's with the same
-// reason, and in words that contain the same. Each case asks the stock profile first.
+// When kube-scheduler's own profile refuses a pod, Moorage's refuses it with the same reason, in
+// words that contain the stock words.
 func TestWordsOfStock(t *testing.T) {
 	// changed is the disk of the pod's claim, p, with a change.
 	changed := func(change func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)) []apiruntime.Object {
@@ -107,7 +107,6 @@ func TestWordsOfStock(t *testing.T) {
 	}
 }
 
-// inZone is a node that has a zone.
 func inZone(name string) *corev1.Node {
 	n := node(name)
 	n.Labels = map[string]string{corev1.LabelTopologyZone: "here"}
@@ -116,11 +115,11 @@ func inZone(name string) *corev1.Node {
 
 var counted = regexp.MustCompile(`(?:^|, )\d+ `)
 
-// refusals are what a scheduler's message says of pod and nodes, without the numbers.
+// refusals are the reasons in a scheduler's message, without the numbers.
 func refusals(message string) []string {
 	_, message, _ = strings.Cut(message, "nodes are available: ")
 	message, _, _ = strings.Cut(message, " preemption:")
-	message, _, _ = strings.Cut(message, ". not found") // of preemption, too: it looks for no pod where no node was tried
+	message, _, _ = strings.Cut(message, ". not found") // of preemption, where no node was tried
 	var list []string
 	for _, words := range counted.Split(strings.TrimSuffix(message, "."), -1) {
 		if words != "" {
@@ -136,8 +135,8 @@ func attachesNothing() *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver, ResourceVersion: "1"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &required}}
 }
 
-// A driver whose volumes are not attached states how many a node may have: no pod is placed
-// past that. The next pod comes when a pod of a node goes.
+// A driver that attaches no volumes states a limit per node: no pod is placed past it. The next pod
+// is placed when a pod of a node goes.
 func TestLimitOfADriverThatAttachesNothing(t *testing.T) {
 	c := newCluster(t, attachesNothing())
 	at := map[string]*corev1.Pod{}

@@ -50,7 +50,6 @@ profiles:
 
 const driverName = "disk.example.com"
 
-// putNode has a node with so many slots.
 func putNode(server *apitest.Server, slots int32) {
 	server.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Status: corev1.NodeStatus{
 		Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")},
@@ -61,7 +60,7 @@ func putNode(server *apitest.Server, slots int32) {
 	server.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driverName}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}})
 }
 
-// putPod has a pod of a scheduler, with a claim that is bound.
+// putPod puts a pod of a scheduler, with a bound claim.
 func putPod(server *apitest.Server, name, schedulerName string) *corev1.Pod {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	server.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name}, Spec: corev1.PersistentVolumeSpec{
@@ -82,7 +81,6 @@ func putPod(server *apitest.Server, name, schedulerName string) *corev1.Pod {
 	return pod
 }
 
-// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +91,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// runWhole runs the whole process over HTTP, with probes at an address, until it is told to stop.
+// runWhole runs the whole process over HTTP, with probes at an address, until the test stops it.
 func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (probes string, stop context.CancelFunc, result chan error) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
@@ -116,8 +114,8 @@ func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (pro
 	return listener.Addr().String(), stop, result
 }
 
-// The whole process, over HTTP: it serves probes, leads, and binds. Told to stop while the API server
-// has its Binding, it hears the answer before it gives the Lease up.
+// The whole process serves probes over HTTP, leads, and binds. If it is stopped during a Binding,
+// it hears the API server's answer before it gives the Lease up.
 func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	server := apitest.Start(t)
 	putNode(server, 2)
@@ -176,7 +174,6 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	}
 }
 
-// others is a scheduler that asks the extender.
 type others struct {
 	t      *testing.T
 	url    string
@@ -199,7 +196,7 @@ func (o others) ask(verb string, args, answer any) {
 	}
 }
 
-// filter asks about n1. It returns why the node is refused, or the error.
+// filter asks about n1, and returns the reason of a refusal, or the error.
 func (o others) filter(pod *corev1.Pod) string {
 	o.t.Helper()
 	var answer extenderv1.ExtenderFilterResult
@@ -207,7 +204,7 @@ func (o others) filter(pod *corev1.Pod) string {
 	return answer.Error + answer.FailedNodes["n1"] + answer.FailedAndUnresolvableNodes["n1"]
 }
 
-// bind binds a pod to n1. It returns why that fails.
+// bind binds a pod to n1, and returns the reason of a failure.
 func (o others) bind(pod *corev1.Pod) string {
 	o.t.Helper()
 	var answer extenderv1.ExtenderBindingResult
@@ -215,7 +212,7 @@ func (o others) bind(pod *corev1.Pod) string {
 	return answer.Error
 }
 
-// A slot that the plugin has reserved is taken for the pods of other schedulers at once, and the
+// A slot that the plugin has reserved is at once taken for the pods of other schedulers, and the
 // reverse: no write has told of it yet.
 func TestPluginAndExtenderSeeEachOther(t *testing.T) {
 	const full = "no free slot"
@@ -282,7 +279,6 @@ func eventually(t *testing.T, what string, happens func() bool) {
 	}
 }
 
-// answerOf is the status of a page.
 func answerOf(t *testing.T, url string) int {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 5 * time.Second} // its own certificate

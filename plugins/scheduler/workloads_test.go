@@ -32,8 +32,7 @@ func (c *cluster) change(pod *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
-// elsewhere returns a node that is not this one, and labels it for pods that
-// must go there.
+// elsewhere returns another node, and labels it for pods that must go there.
 func (c *cluster) elsewhere(than string) string {
 	c.t.Helper()
 	at := map[string]string{"n1": "n2", "n2": "n3", "n3": "n1"}[than]
@@ -41,7 +40,7 @@ func (c *cluster) elsewhere(than string) string {
 	return at
 }
 
-// of is a pod that a workload makes, with a claim; zone empty for any node.
+// of is a workload's pod with a claim; an empty zone is any node.
 func (c *cluster) of(kind, name string, number int, claim, zone string) *corev1.Pod {
 	c.t.Helper()
 	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
@@ -53,8 +52,8 @@ func (c *cluster) of(kind, name string, number int, claim, zone string) *corev1.
 	return c.create(pod)
 }
 
-// The pod of a rollout that comes before the last one goes is placed beside it,
-// where it needs no slot of its own.
+// A rollout's new pod, before the last pod goes, is placed beside it, where it needs no slot of its
+// own.
 func TestPodsOfADeployment(t *testing.T) {
 	c := newCluster(t)
 	c.add(disk("web")...)
@@ -64,9 +63,8 @@ func TestPodsOfADeployment(t *testing.T) {
 	}
 }
 
-// The next pod of a StatefulSet comes when the last one is gone, and is bound
-// while its volume is still attached where that was; nor does it wait for one
-// that is going.
+// A StatefulSet's next pod comes when the last pod is gone. It is bound while its volume is still
+// attached at the old node. A pod also does not wait for a pod that is being deleted.
 func TestPodsOfAStatefulSet(t *testing.T) {
 	c := newCluster(t)
 	c.add(disk("data-db-0")...)
@@ -87,8 +85,7 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 	}
 }
 
-// A Job's pod that has ended stays as an object, and holds nothing: the next one
-// goes where it must.
+// A Job's ended pod stays as an object, and holds nothing: the next pod goes where it must.
 func TestPodsOfAJob(t *testing.T) {
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		t.Run(string(phase), func(t *testing.T) {
@@ -108,8 +105,8 @@ func TestPodsOfAJob(t *testing.T) {
 	}
 }
 
-// A limit that is lowered under use evicts nobody, and lets nobody in: not even
-// when the one that was there is gone.
+// A limit that is lowered under use evicts no pod, and lets no pod in, even when the pod there is
+// gone.
 func TestLimitLoweredUnderUse(t *testing.T) {
 	c := newCluster(t)
 	pods := map[string]*corev1.Pod{}

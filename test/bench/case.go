@@ -14,20 +14,18 @@ import (
 const (
 	// DefaultNodes is how many nodes a case's pods are spread over.
 	DefaultNodes = 10
-	// spacing is the time between two pods that are spaced apart: longer than
-	// the 0.6 s which the stock attacher's request limit makes of an attach, so
-	// that pods don't queue behind each other, and no divisor of a status
-	// interval, so that every phase of the kubelets' ticks is met.
-	spacing = 1100 * time.Millisecond
-	// spacedPods is how many pods come one after the other.
+	// spacing is the time between two spaced pods. It is longer than an attach's 0.6 s under the
+	// stock attacher's request limit: pods don't queue. It is no divisor of a status interval:
+	// every phase of the kubelets' ticks is met.
+	spacing    = 1100 * time.Millisecond
 	spacedPods = 40
 )
 
 // Case is a load on a shape of cluster.
 type Case struct {
-	// Nodes is how many nodes there are.
+	// Nodes is the number of nodes.
 	Nodes int
-	// Pods is how many pods come, each with a volume of its own.
+	// Pods is the number of pods, each with a volume of its own.
 	Pods int
 	// Every is the time from one pod to the next; zero means all at once.
 	Every time.Duration
@@ -38,12 +36,12 @@ type Case struct {
 	// FirstUse has each pod's volume provisioned when the pod is placed, and not before.
 	FirstUse bool
 	// NotOptedIn has the pods in a namespace that has not opted in: the webhook does not see them,
-	// so that they get no VolumeStatus.
+	// and they get no VolumeStatus.
 	NotOptedIn bool
 }
 
-// Cases lists what a whole benchmark measures: one pod at a time, 50 and 200 at
-// once, attach 0 s and 1 s, status interval 1 s and 10 s.
+// Cases lists the cases of a whole benchmark: one pod at a time, 50 and 200 at once, attach 0 s and
+// 1 s, status interval 1 s and 10 s.
 func Cases() []Case {
 	var out []Case
 	for _, status := range []time.Duration{time.Second, 10 * time.Second} {
@@ -62,8 +60,8 @@ func QuickCases() []Case {
 	return []Case{{Nodes: DefaultNodes, Pods: 50, Status: time.Second}}
 }
 
-// Name identifies the case, such as burst-50/attach-0s/status-1s. The number of
-// nodes is named only where it is not DefaultNodes.
+// Name identifies the case, such as burst-50/attach-0s/status-1s. It has the number of nodes only
+// if that is not DefaultNodes.
 func (c Case) Name() string {
 	load := "burst"
 	if c.Every > 0 {
@@ -113,8 +111,8 @@ func (c Case) Validate() error {
 	return nil
 }
 
-// shape is the cluster that the case needs. There are slots for all pods on one
-// node: limits are checked and never reached.
+// shape is the case's cluster. There are slots for all pods on one node: limits are checked and
+// never reached.
 func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	return sandbox.Shape{
 		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
@@ -123,8 +121,8 @@ func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	}
 }
 
-// Select returns the cases whose names match one of the patterns of path.Match,
-// in order; all if there is no pattern.
+// Select returns the cases with names that match one of the patterns of path.Match, in order; all
+// if there is no pattern.
 func Select(cases []Case, patterns []string) ([]Case, error) {
 	if len(patterns) == 0 {
 		return cases, nil
@@ -152,7 +150,6 @@ func Select(cases []Case, patterns []string) ([]Case, error) {
 	return out, nil
 }
 
-// caseJSON is a Case with durations that people can read.
 type caseJSON struct {
 	Name   string `json:"name"`
 	Nodes  int    `json:"nodes"`
@@ -170,7 +167,7 @@ func (c Case) MarshalJSON() ([]byte, error) {
 	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.FirstUse, c.NotOptedIn})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
+// UnmarshalJSON reads the output of MarshalJSON; the name follows from the rest.
 func (c *Case) UnmarshalJSON(data []byte) error {
 	var j caseJSON
 	if err := json.Unmarshal(data, &j); err != nil {

@@ -32,8 +32,6 @@ func TestCasesAreValidAndDistinct(t *testing.T) {
 	}
 }
 
-// Pods that are spaced apart must not meet the same phase of the kubelets'
-// ticks again and again.
 func TestSpacingMeetsEveryPhase(t *testing.T) {
 	for _, c := range Cases() {
 		if c.Every == 0 {

@@ -4,8 +4,7 @@ package bench
 
 import "slices"
 
-// cell is all runs of one case in one setup, taken together. Failed runs are
-// counted, and nothing else of theirs is used.
+// cell is all runs of a case in a setup, taken together. Failed runs only count as failed.
 type cell struct {
 	setup    Setup
 	runs     int // that passed
@@ -36,7 +35,7 @@ func allCells(r Result, c Case) []cell {
 	return out
 }
 
-// cells is allCells without the setups in which the case was not run.
+// cells is allCells without the setups that did not run the case.
 func cells(r Result, c Case) []cell {
 	return slices.DeleteFunc(allCells(r, c), func(c cell) bool { return !c.measured() && len(c.failures) == 0 })
 }
@@ -60,7 +59,6 @@ func (c *cell) add(run Run) {
 	}
 }
 
-// measured says whether a run passed.
 func (c cell) measured() bool { return c.runs > 0 }
 
 func (c *cell) mean() {
@@ -82,5 +80,4 @@ func (c cell) perPod(count int) float64 {
 	return float64(count) / float64(c.pods)
 }
 
-// p50 is the median of a metric.
 func (c cell) p50(key string) (float64, bool) { return c.samples[key].Percentile(50) }

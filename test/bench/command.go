@@ -15,15 +15,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Session is what the command needs of the program that it is part of.
+// Session is the part of the program that the command needs.
 type Session interface {
-	// JSON says whether output is to be JSON.
+	// JSON says whether output must be JSON.
 	JSON() bool
-	// Options are what clusters are started with.
+	// Options are the clusters' options.
 	Options() sandbox.Options
 }
 
-// flags are those of the bench command.
 type flags struct {
 	quick      bool
 	out        string
@@ -98,7 +97,6 @@ func (f *flags) do(cmd *cobra.Command, s Session) error {
 	return err
 }
 
-// chosen lists the cases that the flags ask for.
 func (f *flags) chosen() ([]Case, error) {
 	cases := Cases()
 	if f.quick {
@@ -120,7 +118,6 @@ func (f *flags) chosen() ([]Case, error) {
 	return cases, nil
 }
 
-// setups lists the modes that the flags ask for.
 func (f *flags) setups() ([]Setup, error) {
 	switch {
 	case len(f.modes) > 0:
@@ -131,7 +128,6 @@ func (f *flags) setups() ([]Setup, error) {
 	return Setups(), nil
 }
 
-// config is what the flags ask for.
 func (f *flags) config(cmd *cobra.Command, cases []Case, s Session) (Config, error) {
 	setups, err := f.setups()
 	if err != nil {
@@ -152,8 +148,8 @@ func (f *flags) config(cmd *cobra.Command, cases []Case, s Session) (Config, err
 	return config, nil
 }
 
-// commandLine is what was called, with the flags that say what to measure, not
-// those that say where things are on this machine.
+// commandLine is the called command, with the flags that choose the measurement, and without the
+// flags for places on this machine.
 func commandLine(set *pflag.FlagSet) string {
 	line := "moorage-sandbox bench"
 	set.Visit(func(flag *pflag.Flag) {
@@ -179,7 +175,6 @@ func list(w io.Writer, cases []Case) error {
 	return nil
 }
 
-// print writes a result for people or for programs.
 func print(w io.Writer, r Result, asJSON bool) error {
 	text := []byte(Render(r))
 	if asJSON {

@@ -21,8 +21,7 @@ const (
 	kubelets = "kubelets"
 	// observer is this process: it makes the load and watches.
 	observer = "bench itself"
-	// others is everything on the machine that is not part of the run; the
-	// kernel's own work is in it.
+	// others is everything on the machine that is not part of the run, with the kernel's own work.
 	others = "others on the machine"
 )
 
@@ -33,8 +32,7 @@ type cpuReading struct {
 	machine uint64
 }
 
-// readCPU reads what the cluster's processes, this one and the whole machine
-// have used so far.
+// readCPU reads the use of the cluster's processes, of this one and of the whole machine so far.
 func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	r := cpuReading{byPID: map[int]uint64{}, names: map[int]string{os.Getpid(): observer}}
 	for _, p := range c.Processes() {
@@ -62,9 +60,8 @@ func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	return r, err
 }
 
-// MeterCPU begins to measure the CPU time of a cluster's processes, of this one, and of
-// everything else on the machine. What it returns says how many seconds each has used since, by
-// component.
+// MeterCPU begins to measure the CPU time of a cluster's processes, of this process, and of the
+// rest of the machine. The returned function returns the seconds since then, by component.
 func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
 	before, err := readCPU(c)
 	if err != nil {
@@ -79,8 +76,7 @@ func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
 	}, nil
 }
 
-// ProcessSeconds is the CPU time, in seconds, that a process has used since it
-// began.
+// ProcessSeconds is the CPU time, in seconds, that a process has used since it began.
 func ProcessSeconds(pid int) (float64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -90,7 +86,6 @@ func ProcessSeconds(pid int) (float64, error) {
 	return float64(ticks) / ticksPerSecond, err
 }
 
-// componentOf joins the nodes into one.
 func componentOf(name string) string {
 	if strings.HasPrefix(name, strings.TrimSuffix(sandbox.NodeName(1), "1")) {
 		return kubelets
@@ -98,8 +93,8 @@ func componentOf(name string) string {
 	return name
 }
 
-// since returns the CPU seconds used from an earlier reading on, by component. A
-// process that was started in between counts from its start.
+// since returns the CPU seconds since an earlier reading, by component. A process that was started
+// in between counts from its start.
 func (r cpuReading) since(before cpuReading) map[string]float64 {
 	out := map[string]float64{}
 	var known uint64
@@ -113,8 +108,8 @@ func (r cpuReading) since(before cpuReading) map[string]float64 {
 	return out
 }
 
-// processTicks reads utime and stime, fields 14 and 15 of /proc/PID/stat; the
-// second field, the name, is in parentheses and may hold anything.
+// processTicks reads utime and stime, fields 14 and 15 of /proc/PID/stat; the second field, the
+// name, is in parentheses and may hold any text.
 func processTicks(stat string) (uint64, error) {
 	_, rest, ok := cutLast(stat, ") ")
 	fields := strings.Fields(rest)
@@ -131,9 +126,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// machineTicks reads the first line of /proc/stat: user, nice, system, idle,
-// iowait, irq, softirq, steal (guest time is in user). Idle, iowait and steal
-// are left out: nobody here worked.
+// machineTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
+// steal (guest time is in user). Idle, iowait and steal are left out: they are no work here.
 func machineTicks(stat string) (uint64, error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

@@ -18,15 +18,13 @@ import (
 )
 
 const (
-	// dwell is how long pods live on once all run, and how long the API server
-	// is listened to once all is detached: writes that trail behind (an event,
-	// a status) are counted to the phase that caused them. A part of the load,
-	// not a wait for anything.
+	// dwell is how long pods live on once all run, and how long the API server is observed once all
+	// is detached, to count late writes (an event, a status) to their phase. It is a part of the
+	// load, and waits for nothing.
 	dwell = 2 * time.Second
 	// hands is how many requests a burst has under way at once.
 	hands = 20
-	// patience bounds each wait of a run: upstream takes two minutes for 200
-	// pods.
+	// patience bounds each wait of a run: upstream takes two minutes for 200 pods.
 	patience = 6 * time.Minute
 	// immediateClass binds claims before a pod comes; the sandbox's own class on first use.
 	immediateClass = "disk-immediate"
@@ -48,8 +46,7 @@ func scenario(c Case, mode sandbox.Mode, into *Run) sandbox.Scenario {
 	}
 }
 
-// measure makes the load and fills in what was measured. What is known when
-// something fails is filled in too.
+// measure makes the load and fills in the measurements, as far as they go when a step fails.
 func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	version, err := e.Client.Discovery().ServerVersion()
 	if err != nil {
@@ -77,7 +74,7 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	return errors.Join(loadErr, collect(e, w, into))
 }
 
-// optOut takes the label from the scenario's namespace that opts it in to Moorage.
+// optOut removes the label that opts the scenario's namespace in to Moorage.
 func optOut(ctx context.Context, e *sandbox.Env) error {
 	without := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, sandbox.EnforceLabel)
 	if _, err := e.Client.CoreV1().Namespaces().Patch(ctx, e.Namespace, types.MergePatchType, without, metav1.PatchOptions{}); err != nil {
@@ -118,9 +115,9 @@ func provision(ctx context.Context, e *sandbox.Env, c Case) error {
 	})
 }
 
-// claimsSay looks at the condition Unused of all claims. Kubernetes writes it in
-// all modes, as slowly as kube-controller-manager's request limit makes it; a
-// phase is not over before, or its writes would be counted to the next.
+// claimsSay looks at the condition Unused of all claims. Kubernetes writes it in all modes, at the
+// pace of kube-controller-manager's request limit. A phase waits for it, or its writes would be
+// counted to the next.
 func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
 	said := 0
 	for _, claim := range e.View.Claims(e.Namespace) {
@@ -133,10 +130,8 @@ func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
 	return missing(said, c.Pods, "Unused="+string(unused))
 }
 
-// phases are the windows of a run's two halves.
 type phases struct{ attach, detach window }
 
-// makeLoad creates the pods, lets them run, and deletes them.
 func makeLoad(ctx context.Context, e *sandbox.Env, c Case) (phases, error) {
 	var w phases
 	w.attach.from = time.Now()
@@ -202,7 +197,6 @@ func missing(have, want int, what string) error {
 	return nil
 }
 
-// collect joins what the run left behind.
 func collect(e *sandbox.Env, w phases, into *Run) error {
 	events, err := e.Audit.Read()
 	if err != nil {
@@ -217,7 +211,6 @@ func collect(e *sandbox.Env, w phases, into *Run) error {
 	return nil
 }
 
-// rest lets time go by, as part of the load.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// journey is when one pod and its volume reached each stage; a zero time is a stage
-// that was not seen. The package documentation says where each comes from.
+// journey is when one pod and its volume reached each stage; a zero time is a stage that was not
+// seen. The package documentation has the source of each.
 type journey struct {
 	created, bound, deleted                time.Time
 	publishCalled, publishReturned, staged time.Time
@@ -20,23 +20,22 @@ type journey struct {
 	running, gone, detached                time.Time
 }
 
-// Metric is a step of a pod's journey that is measured.
+// Metric is a measured step of a pod's journey.
 type Metric struct {
 	// Key names it in result files.
 	Key string
 	// Title names it in tables.
 	Title string
-	// Headline says that it is what users wait for.
+	// Headline says that users wait for it.
 	Headline bool
 	// between returns the step's two ends.
 	between func(journey) (from, to time.Time)
 }
 
-// BindingSeen is the metric that tells how far the observer's watch lags behind
-// the API server.
+// BindingSeen is the metric of the observer's lag behind the API server.
 const BindingSeen = "bindingSeen"
 
-// Metrics lists what is measured, in the order of tables.
+// Metrics lists the metrics in the order of tables.
 func Metrics() []Metric {
 	return []Metric{
 		{"createdToBound", "created → bound", false, func(p journey) (time.Time, time.Time) { return p.created, p.bound }},
@@ -50,13 +49,10 @@ func Metrics() []Metric {
 	}
 }
 
-// evidence is everything a run leaves behind about its pods.
 type evidence struct {
 	// pods are the observer's.
-	pods []sandbox.PodTimes
-	// calls are the disk service's log.
-	calls []diskapi.Entry
-	// events are the audit log of the run.
+	pods   []sandbox.PodTimes
+	calls  []diskapi.Entry
 	events []audit.Event
 }
 
@@ -81,15 +77,14 @@ func (e evidence) journeys(namespace string) []journey {
 	return out
 }
 
-// first sets a time that isn't set yet.
 func first(at *time.Time, to time.Time) {
 	if at.IsZero() {
 		*at = to
 	}
 }
 
-// requestTimes finds, by pod name, the requests that created, bound and deleted
-// the pods of a namespace.
+// requestTimes finds, by pod name, the requests that created, bound and deleted the pods of a
+// namespace.
 func requestTimes(events []audit.Event, namespace string) map[string]journey {
 	out := map[string]journey{}
 	for _, e := range events {
@@ -128,8 +123,7 @@ func callTimes(calls []diskapi.Entry) map[string]journey {
 	return out
 }
 
-// sample computes every metric of every pod. A step with an end that was not
-// seen gives no sample.
+// sample computes every metric of every pod. A step with an unseen end gives no sample.
 func sample(pods []journey) map[string]Samples {
 	out := map[string]Samples{}
 	for _, m := range Metrics() {
@@ -144,8 +138,8 @@ func sample(pods []journey) map[string]Samples {
 	return out
 }
 
-// spans are how long the whole load took: until the last pod ran, and until the
-// last volume was detached, in milliseconds. Zero if nothing was seen.
+// spans are how long the whole load took: until the last pod ran, and until the last volume was
+// detached, in milliseconds. Zero if unseen.
 func spans(pods []journey) (running, detached float64) {
 	var created, ran, deleted, free time.Time
 	for _, p := range pods {
@@ -179,7 +173,6 @@ func millis(from, to time.Time) float64 {
 // nodeUser begins the user names of kubelets, which are counted as one.
 const nodeUser = "system:node:"
 
-// userName is who a write is attributed to.
 func userName(user string) string {
 	if strings.HasPrefix(user, nodeUser) {
 		return nodeUser + "*"

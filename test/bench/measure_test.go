@@ -38,7 +38,6 @@ func refused(verb, subresource string, at float64) audit.Event {
 	return e
 }
 
-// second is a moment of the sample's minute.
 func second(s float64) time.Time {
 	return time.Date(2026, 11, 20, 9, 23, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
@@ -47,7 +46,7 @@ func call(call diskapi.Call, phase diskapi.Phase, outcome diskapi.Outcome, volum
 	return diskapi.Entry{Call: call, Phase: phase, Outcome: outcome, Volume: volume, Time: second(at)}
 }
 
-// sampleEvidence has one pod with everything, and one that was never attached.
+// sampleEvidence has a pod with everything, and a pod that was never attached.
 func sampleEvidence(t *testing.T) evidence {
 	return evidence{
 		events: append([]audit.Event{refused("create", "binding", 3.68), refused("delete", "", 5)}, sampleEvents(t)...),
@@ -113,7 +112,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Ours may call the driver before the pod is bound: that is negative, not zero.
+// Moorage may call the driver before the pod is bound: that is negative, not zero.
 func TestPublishBeforeBindIsNegative(t *testing.T) {
 	got := sample([]journey{{bound: second(2), publishCalled: second(1.5)}})
 	if want := (Samples{-500}); !reflect.DeepEqual(got["boundToPublish"], want) {

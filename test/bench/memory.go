@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Memory is what /proc/PID/status says of a process's memory, in MiB, by the names of its
-// fields, such as VmRSS.
+// Memory is a process's memory from /proc/PID/status, in MiB, by the names of its fields, such as
+// VmRSS.
 type Memory map[string]float64
 
 // ProcessMemory reads some fields of a process's status.
@@ -22,7 +22,6 @@ func ProcessMemory(pid int, fields ...string) (Memory, error) {
 	return memoryOf(string(status), fields...)
 }
 
-// memoryOf reads the text of /proc/PID/status.
 func memoryOf(status string, fields ...string) (Memory, error) {
 	m := Memory{}
 	for line := range strings.Lines(status) {

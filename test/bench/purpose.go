@@ -4,14 +4,13 @@ package bench
 
 import "strings"
 
-// reason explains one kind of write.
 type reason struct {
-	who  string // how the user name ends; nodes are "node:*"
+	who  string // end of the user name; nodes are "node:*"
 	what string // verb and resource
 	buys string
 }
 
-// reasons lists every kind of write that a pod with a volume is known to cost.
+// reasons lists every known kind of write of a pod with a volume.
 func reasons() []reason {
 	return []reason{
 		{"kube-scheduler", "create pods/binding", "the pod has a node"},
@@ -54,7 +53,7 @@ func reasons() []reason {
 	}
 }
 
-// purpose says what a kind of write buys; empty for one that nobody explained.
+// purpose is the purpose of a kind of write; empty for an unexplained one.
 func purpose(w Write) string {
 	for _, r := range reasons() {
 		if r.what == w.Verb+" "+w.Resource && (w.User == r.who || strings.HasSuffix(w.User, ":"+r.who)) {

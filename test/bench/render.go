@@ -14,14 +14,13 @@ import (
 // nothing stands where there is no number.
 const nothing = "–"
 
-// Render writes a result as Markdown that reads as plain text too: where it is
-// from, an overview, and per case the times, the ratios, the writes and the CPU
-// time.
+// Render writes a result as Markdown that reads as plain text too: its origin, an overview, and per
+// case the times, the ratios, the writes and the CPU time.
 func Render(r Result) string {
 	return render(r, func(title, body string) string { return "\n" + title + ":\n\n" + body })
 }
 
-// renderFolded is Render for documents: what is long can be unfolded.
+// renderFolded is Render for documents: long parts can be unfolded.
 func renderFolded(r Result) string {
 	return render(r, func(title, body string) string {
 		return "\n<details><summary>" + title + "</summary>\n\n" + body + "\n</details>\n"
@@ -84,7 +83,7 @@ func overview(r Result, m Metric) string {
 	return t.String()
 }
 
-// kubernetes lists the versions that were measured: one, as a rule.
+// kubernetes lists the measured versions: one, as a rule.
 func (r Result) kubernetes() []string {
 	versions := map[string]bool{}
 	for _, run := range r.Runs {
@@ -95,8 +94,8 @@ func (r Result) kubernetes() []string {
 	return slices.Sorted(maps.Keys(versions))
 }
 
-// timesTable has a row per metric: the percentiles per setup, and the ratios of
-// ours to upstream's.
+// timesTable has a row per metric: the percentiles per setup, and the ratios of Moorage's to
+// upstream's.
 func timesTable(cells []cell) string {
 	var t table.Table
 	head := []string{""}
@@ -122,7 +121,6 @@ func timesTable(cells []cell) string {
 	return t.String()
 }
 
-// addSingle adds a row of one number per setup.
 func addSingle(t *table.Table, title string, cells []cell, value func(cell) float64, format func(float64) string) {
 	row := []string{title}
 	for _, c := range cells {
@@ -135,7 +133,6 @@ func addSingle(t *table.Table, title string, cells []cell, value func(cell) floa
 	t.Add(append(row, ratios(cells, func(c cell) (float64, bool) { return value(c), c.measured() })...)...)
 }
 
-// duel is a pair of setups that both were measured.
 type duel struct{ ours, theirs cell }
 
 func duels(cells []cell) []duel {
@@ -164,7 +161,7 @@ func ratios(cells []cell, value func(cell) (float64, bool)) []string {
 	return out
 }
 
-// percentileOf is a cell of the table. It says so where pods are missing.
+// percentileOf is a cell of the table. It mentions missing pods.
 func percentileOf(c cell, key string, p int) string {
 	switch {
 	case c.measured():
@@ -221,7 +218,7 @@ func countOf(c cell, list []Write, kind Write) string {
 	return nothing
 }
 
-// shortUser leaves out what all service accounts begin with.
+// shortUser leaves out the common prefix of all service accounts.
 func shortUser(user string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(user, "system:serviceaccount:"), "system:")
 }

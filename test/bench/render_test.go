@@ -34,7 +34,6 @@ func TestRender(t *testing.T) {
 	golden(t, "testdata/render.golden", Render(sampleResult()))
 }
 
-// The document's numbers are those of the committed results, never typed.
 func TestDocumentShowsTheCommittedResults(t *testing.T) {
 	if *rewrite {
 		if err := RenderDocument(document, "results"); err != nil {

@@ -16,12 +16,12 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench/v1"
 
-// Result is everything one call of the benchmark measured, and where.
+// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`
 	record.Head
-	// Runs are in the order in which they were made.
+	// Runs are in the order of their runs.
 	Runs []Run `json:"-"`
 }
 
@@ -36,9 +36,9 @@ type Run struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Failed says why the run does not count; empty if it does.
 	Failed string `json:"failed,omitempty"`
-	// AllRunning and AllDetached are how long the whole load took, in
-	// milliseconds: from the first creation until the last pod ran, and from
-	// the first deletion until the last volume was detached.
+	// AllRunning and AllDetached are how long the whole load took, in milliseconds: from the first
+	// creation until the last pod ran, and from the first deletion until the last volume was
+	// detached.
 	AllRunning  float64 `json:"allRunningMs,omitempty"`
 	AllDetached float64 `json:"allDetachedMs,omitempty"`
 	// Samples are in milliseconds, one per pod, by Metric.Key.
@@ -46,12 +46,11 @@ type Run struct {
 	// AttachWrites and DetachWrites are the API server's writes by phase.
 	AttachWrites []Write `json:"attachWrites,omitempty"`
 	DetachWrites []Write `json:"detachWrites,omitempty"`
-	// CPU is the CPU time by component, in seconds, from the first creation to
-	// the end of the run.
+	// CPU is the CPU time by component, in seconds, from the first creation to the end of the run.
 	CPU map[string]float64 `json:"cpuSeconds,omitempty"`
 }
 
-// Setups lists the setups that were measured, in the order of Setups.
+// Setups lists the measured setups, in the order of Setups.
 func (r Result) Setups() []Setup {
 	var out []Setup
 	for _, setup := range Setups() {
@@ -62,7 +61,7 @@ func (r Result) Setups() []Setup {
 	return out
 }
 
-// Cases lists the cases that were measured, in the order of their first runs.
+// Cases lists the measured cases, in the order of their first runs.
 func (r Result) Cases() []Case {
 	var out []Case
 	for _, run := range r.Runs {
@@ -84,8 +83,8 @@ func (r Result) Failures() []error {
 	return out
 }
 
-// envelope is a result file: the runs are compact, one per line, so that
-// thousands of samples stay readable as a difference of versions.
+// envelope is a result file: the runs are compact, one per line, which keeps thousands of samples
+// readable in a diff.
 type envelope struct {
 	*Result
 	Raw []json.RawMessage `json:"runs"`
@@ -116,7 +115,7 @@ func (r Result) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode reads what Encode wrote.
+// Decode reads the output of Encode.
 func Decode(data []byte) (Result, error) {
 	var r Result
 	e := envelope{Result: &r}
@@ -149,7 +148,7 @@ func Load(name string) (Result, error) {
 	return r, nil
 }
 
-// Save writes a result file, whole or not at all.
+// Save writes a whole result file.
 func (r Result) Save(name string) error {
 	data, err := r.Encode()
 	if err != nil {

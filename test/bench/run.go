@@ -15,19 +15,17 @@ import (
 
 // Config says what to measure.
 type Config struct {
-	// Command is how the measurement can be repeated.
+	// Command repeats the measurement.
 	Command string
 	Cases   []Case
 	Setups  []Setup
-	// Repeat is how often each case is run in each setup; samples of all runs
-	// count together.
+	// Repeat is how often each case is run in each setup; samples of all runs count together.
 	Repeat int
 	// Options are for every cluster; each run's shape replaces theirs.
 	Options sandbox.Options
-	// Log prints a line about how it goes.
+	// Log prints a line of progress.
 	Log func(format string, args ...any)
-	// Partial is called after each run with what there is so far; nil means
-	// never.
+	// Partial is called after each run with the result so far; nil means never.
 	Partial func(Result) error
 }
 
@@ -49,10 +47,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Measure makes all runs, one after the other. A run that fails is in the
-// result, with its reason. The error is about the benchmark itself: a
-// configuration that can't work, a result that can't be written, or a context
-// that ended, with what was measured until then.
+// Measure makes all runs in turn. A failed run is in the result, with its reason. An error is about
+// the benchmark itself: an unusable configuration, a result that can't be written, or a context
+// that ended. The result then has the measurements so far.
 func Measure(ctx context.Context, config Config) (Result, error) {
 	r := Result{Schema: Schema, Head: record.Begin(config.Command, origin.OfBinaryOrTree(ctx))}
 	if err := config.Validate(); err != nil {
@@ -76,8 +73,8 @@ func Measure(ctx context.Context, config Config) (Result, error) {
 	return r, nil
 }
 
-// plan lists the runs in their order: setups alternate within a case, and the
-// one that begins changes from case to case.
+// plan lists the runs in their order: setups alternate within a case, and the first setup changes
+// from case to case.
 func (c Config) plan() []Run {
 	var out []Run
 	turn := 0
@@ -92,7 +89,6 @@ func (c Config) plan() []Run {
 	return out
 }
 
-// run makes one run on a cluster of its own.
 func (c Config) run(ctx context.Context, run *Run) {
 	run.Started = time.Now().UTC().Truncate(time.Second)
 	options, mode := run.Setup.apply(c.Options)

@@ -64,7 +64,6 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// broken is a configuration in which no cluster can start.
 func broken(t *testing.T) Config {
 	return Config{
 		Command: "test", Cases: QuickCases(), Setups: []Setup{Upstream, UpstreamTuned}, Repeat: 1, Log: t.Logf,
@@ -72,7 +71,6 @@ func broken(t *testing.T) Config {
 	}
 }
 
-// A run that fails is reported as failed, and the others go on.
 func TestFailedRunsAreInTheResult(t *testing.T) {
 	config := broken(t)
 	var stored []int
@@ -115,7 +113,6 @@ type session struct {
 func (s session) JSON() bool               { return s.json }
 func (s session) Options() sandbox.Options { return s.options }
 
-// runCommand runs the command where no cluster can start.
 func runCommand(t *testing.T, asJSON bool, args ...string) (string, error) {
 	t.Helper()
 	cmd := NewCommand(session{asJSON, broken(t).Options})
@@ -180,7 +177,7 @@ func TestCommandRenders(t *testing.T) {
 	}
 }
 
-// The result of a run must survive its encoding, whatever a driver's names are.
+// The result of a run must survive its encoding, with any driver names.
 func TestRunKeepsUnknownMetrics(t *testing.T) {
 	data, err := json.Marshal(Run{Samples: map[string]Samples{"new": {1}}, Case: QuickCases()[0]})
 	if err != nil {

@@ -12,20 +12,18 @@ import (
 // Samples are durations in milliseconds, one per pod, in no particular order.
 type Samples []float64
 
-// minForP99 is the number of samples from which a 99th percentile means
-// something: below it is the maximum.
+// minForP99 is the least number of samples with a meaningful 99th percentile: below it that is the
+// maximum.
 const minForP99 = 100
 
-// add appends a duration, rounded to a microsecond, of which the audit log's
-// timestamps are no finer.
+// add appends a duration, rounded to a microsecond, the precision of the audit log's timestamps.
 func (s *Samples) add(d time.Duration) {
 	*s = append(*s, float64(d.Round(time.Microsecond).Microseconds())/1000)
 }
 
-// Percentile returns the nearest-rank percentile, 1 <= p <= 100, in milliseconds:
-// the smallest sample that at least p percent of all do not exceed. It is always
-// one of the samples, never interpolated. False if there are none, or, for p
-// from 99 on, fewer than 100.
+// Percentile returns the nearest-rank percentile, 1 <= p <= 100, in milliseconds: the smallest
+// sample that at least p percent of all do not exceed, never interpolated. False if there are none,
+// or, for p from 99 on, fewer than 100.
 func (s Samples) Percentile(p int) (float64, bool) {
 	if len(s) == 0 || p < 1 || p > 100 || p >= 99 && len(s) < minForP99 {
 		return 0, false
@@ -35,7 +33,7 @@ func (s Samples) Percentile(p int) (float64, bool) {
 	return sorted[rank-1], true
 }
 
-// ratio is a : b; false where it says nothing, because one isn't positive.
+// ratio is a : b; false when either isn't positive.
 func ratio(a, b float64) (float64, bool) {
 	if a <= 0 || b <= 0 {
 		return 0, false
@@ -56,7 +54,6 @@ func formatMillis(ms float64) string {
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
-// formatRatio writes a ratio for people.
 func formatRatio(r float64) string {
 	if r < 0.095 {
 		return fmt.Sprintf("%.3f", r)

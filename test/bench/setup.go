@@ -9,12 +9,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Setup names who schedules and attaches.
+// Setup names the scheduling and attaching side.
 type Setup string
 
-// The setups. Each of ours has a counterpart with the same external-attacher,
-// whose request limit (5 a second by default, three writes per first attach)
-// otherwise hides everything else in a burst.
+// The setups. Each of Moorage's has a counterpart with the same external-attacher; its request
+// limit (5 a second by default, three writes per first attach) otherwise hides everything else in a
+// burst.
 const (
 	// Standalone is Moorage in place of the attach/detach controller, and
 	// external-attacher with its defaults.
@@ -28,18 +28,17 @@ const (
 	UpstreamTuned Setup = "upstream-tuned"
 )
 
-// Setups lists what a benchmark compares, ours first.
+// Setups lists the compared setups, Moorage's first.
 func Setups() []Setup { return []Setup{Standalone, StandaloneTuned, Upstream, UpstreamTuned} }
 
-// QuickSetups is the cut that takes minutes: ours and tuned upstream with the
-// same attacher, and stock upstream.
+// QuickSetups is the cut that takes minutes: Moorage and tuned upstream with the same attacher, and
+// stock upstream.
 func QuickSetups() []Setup { return []Setup{StandaloneTuned, Upstream, UpstreamTuned} }
 
-// pair is a ratio worth looking at.
+// pair is a useful ratio.
 type pair struct{ ours, theirs Setup }
 
-// pairs lists the ratios, in the order of tables: each of ours to each of
-// upstream's.
+// pairs lists the ratios, in the order of tables: each of Moorage's to each of upstream's.
 func pairs() []pair {
 	return []pair{
 		{Standalone, Upstream}, {Standalone, UpstreamTuned},
@@ -73,8 +72,7 @@ func (s Setup) apply(o sandbox.Options) (sandbox.Options, sandbox.Mode) {
 	return o, sandbox.Standalone
 }
 
-// rotate returns the setups in the order of the i-th case: each is first in
-// turn.
+// rotate returns the setups in the order of the i-th case: each is first in turn.
 func rotate(setups []Setup, i int) []Setup {
 	k := i % len(setups)
 	return append(append([]Setup{}, setups[k:]...), setups[:k]...)

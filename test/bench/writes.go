@@ -10,11 +10,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator, who makes the load.
+// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
-// Write counts one kind of write in one phase of a run. The kubelets' are
-// counted as one user's, system:node:*.
+// Write counts one kind of write in one phase of a run. The kubelets' are counted as one user's,
+// system:node:*.
 type Write = audit.Write
 
 // window is a part of a run: from its begin (included) to its end.
@@ -22,8 +22,7 @@ type window struct{ from, to time.Time }
 
 func (w window) contains(t time.Time) bool { return !t.Before(w.from) && t.Before(w.to) }
 
-// writesIn counts the writes that the API server received in a window, without
-// the load's own.
+// writesIn counts the writes that the API server received in a window, without the load's own.
 func writesIn(events []audit.Event, w window) []Write {
 	var in []audit.Event
 	for _, e := range events {
@@ -58,7 +57,6 @@ func mergeWrites(lists ...[]Write) []Write {
 	return out
 }
 
-// total counts all writes of a list.
 func total(list []Write) int {
 	n := 0
 	for _, w := range list {

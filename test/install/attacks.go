@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// attacks has package attack try everything on what the chart installed.
+// attacks has package attack try everything on the installed chart.
 func (s *story) attacks(ctx context.Context) error {
 	enforced := map[string]string{sandbox.EnforceLabel: "true"}
 	own, err := s.makeWorkload(ctx, "attackers", enforced)
@@ -46,14 +46,13 @@ func (s *story) attacks(ctx context.Context) error {
 	return attack.Run(ctx, s.attacked.scene, os.Stdout)
 }
 
-// attacked is what the attacks are on.
 type attacked struct {
 	scene      *attack.Scene
 	workloads  []*workload // the attackers' and the victim's
-	namespaces []string    // of nobody's workload
+	namespaces []string    // without workloads
 }
 
-// survived returns nil if the attackers' pod and the victim's are as they were.
+// survived returns nil if the attackers' pod and the victim's pod are unchanged.
 func (s *story) survived(ctx context.Context) error {
 	for _, w := range s.attacked.workloads {
 		if err := s.untouched(ctx, w); err != nil {
@@ -63,7 +62,8 @@ func (s *story) survived(ctx context.Context) error {
 	return nil
 }
 
-// attacksWithoutPolicies has what policies stop tried without them, and takes the scene away.
+// attacksWithoutPolicies tries without policies the attacks that they stop, and takes the scene
+// away.
 func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	guard := func(enabled bool, args string) error {
 		_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
@@ -92,8 +92,8 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	return nil
 }
 
-// openDoors turns on, or off again, what is off by default and has ports of its own: what
-// serves schedulers and who may get metrics.
+// openDoors turns the features with ports of their own, which are off by default, on or off again:
+// answers to other schedulers, and checks of metrics clients.
 func (s *story) openDoors(ctx context.Context, open bool) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
 		"--set", fmt.Sprintf("extender.enabled=%t,metrics.secure=%t", open, open))
@@ -105,11 +105,10 @@ func (s *story) openDoors(ctx context.Context, open bool) error {
 
 func anyPort(string, string) bool { return true }
 
-// metricsPort says whether a port serves metrics.
 func metricsPort(_, port string) bool { return port != "extender" }
 
-// addresses lists the ports that Moorage's processes serve, of those that are chosen by
-// the names of their component and their own.
+// addresses lists the ports of Moorage's processes that chosen picks by the names of component and
+// port.
 func (s *story) addresses(chosen func(component, port string) bool) []string {
 	var out []string
 	for pod, ip := range s.pods.Pods(labels.Everything()) {
@@ -126,8 +125,8 @@ func (s *story) addresses(chosen func(component, port string) bool) []string {
 	return out
 }
 
-// victimStarts returns what starts one more pod of a workload, stamped by the webhook,
-// and ends it.
+// victimStarts returns a function that starts and ends one more pod of a workload, stamped by the
+// webhook.
 func (s *story) victimStarts(w *workload) func(context.Context) error {
 	count := 0
 	return func(ctx context.Context) error {

@@ -30,8 +30,8 @@ func components() []string {
 	return []string{"moorage-controller", "moorage-scheduler", "moorage-webhook"}
 }
 
-// begin makes a release, and starts a cluster without Moorage, into which cert-manager and
-// then the older chart are installed. Its shape is that of the scenarios.
+// begin makes a release, and starts a cluster of the scenarios' shape without Moorage, into which
+// cert-manager and then the older chart are installed.
 func (s *story) begin(ctx context.Context) error {
 	if err := s.publish(ctx); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (s *story) begin(ctx context.Context) error {
 	return s.awaitMoorage(ctx)
 }
 
-// startCluster starts a cluster of the scenarios' shape, whose pods run the program that binary returns
-// for their image. Before its nodes come cert-manager, and what install installs.
+// startCluster starts a cluster of the scenarios' shape. Its pods run the program that binary
+// returns for their image. cert-manager and then install come before its nodes.
 func (s *story) startCluster(ctx context.Context, mode sandbox.Mode, binary func(image string) (string, error), install func(context.Context) error) error {
 	options := s.options
 	options.Shape = s.scenarios[0].In(mode)
@@ -79,13 +79,12 @@ func (s *story) installOlder(ctx context.Context) error {
 	return s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "moorage-volume-status", metav1.DeleteOptions{})
 }
 
-// olderChart is the chart of commit e9c19f87, whose design the first release replaced, as helm package
-// makes it. The pods run this tree's programs. They know all flags of that chart's defaults, but the
-// scheduler writes a pod's status with the Binding, and a policy of that chart forbids this:
-// installOlder removes its binding.
+// olderChart is the chart of commit e9c19f87, as helm package makes it; the first release replaced
+// its design. The pods run this tree's programs. These know all flags of that chart's defaults, but
+// their scheduler writes a pod's status with the Binding, and that chart's policy forbids this:
+// installOlder removes the policy's binding.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
-// installChart installs a chart as the quick start says.
 func (s *story) installChart(ctx context.Context, chart string, args ...string) error {
 	_, err := s.helmCommand(ctx, append([]string{"install", release, chart, "--namespace", namespace, "--create-namespace"}, args...)...)
 	return err
@@ -94,7 +93,7 @@ func (s *story) installChart(ctx context.Context, chart string, args ...string) 
 // roles had images of their own in the older chart.
 func roles() []string { return []string{"controller", "scheduler", "webhook"} }
 
-// roleOf returns a program that runs moorage in a role, as the role's image did in the older chart.
+// roleOf returns a program that runs moorage in a role, like the role's image in the older chart.
 func (s *story) roleOf(role string) (string, error) {
 	file := filepath.Join(s.dir, "moorage-"+role)
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", filepath.Join(s.binaries, "moorage"), role)
@@ -130,7 +129,7 @@ func (s *story) runPods(ctx context.Context, binary func(image string) (string, 
 	return nil
 }
 
-// builtBinary returns the binary of make binaries that stands for an image, if the image is there.
+// builtBinary returns the binary of make binaries for an image, if the image is there.
 func (s *story) builtBinary(image string) (string, error) {
 	name, tag, _ := strings.Cut(path.Base(image), ":")
 	if tag == neverPulled {
@@ -147,8 +146,8 @@ func (s *story) builtBinary(image string) (string, error) {
 	return file, err
 }
 
-// awaitNodes waits until each node says what it has, where the chart has installed
-// moorage-node: in Standalone mode; and until none of its pods is of before an upgrade.
+// awaitNodes waits, in Standalone mode with the chart's moorage-node, until each node has reported,
+// and no pod of moorage-node is older than an upgrade.
 func (s *story) awaitNodes(ctx context.Context) error {
 	return until(ctx, "each node says what it has", func(ctx context.Context) error {
 		agents, err := s.client.AppsV1().DaemonSets(namespace).Get(ctx, "moorage-node", metav1.GetOptions{})
@@ -180,7 +179,7 @@ func (s *story) awaitNodes(ctx context.Context) error {
 	})
 }
 
-// rolledOut says why a DaemonSet is not as it was last asked for, nil: it is.
+// rolledOut says why a DaemonSet is not in its last requested state; nil: it is.
 func (s *story) rolledOut(d *appsv1.DaemonSet) error {
 	is, want := d.Status, d.Status.DesiredNumberScheduled
 	if is.ObservedGeneration < d.Generation || is.UpdatedNumberScheduled != want {
@@ -192,8 +191,8 @@ func (s *story) rolledOut(d *appsv1.DaemonSet) error {
 	return nil
 }
 
-// awaitMoorage waits until every pod of Moorage's is ready, its leaders lead,
-// the API server trusts the webhook, and nodes speak.
+// awaitMoorage waits until every pod of Moorage is ready, its leaders lead, the API server trusts
+// the webhook, and nodes report.
 func (s *story) awaitMoorage(ctx context.Context) error {
 	for _, name := range components() {
 		if err := s.pods.AwaitReady(ctx, name); err != nil {
@@ -229,7 +228,7 @@ func (s *story) awaitMoorage(ctx context.Context) error {
 	return s.client.CoreV1().Namespaces().Delete(ctx, probe, metav1.DeleteOptions{})
 }
 
-// namespace makes a namespace in which pods can be created.
+// namespace makes a namespace for pods.
 func (s *story) namespace(ctx context.Context, prefix string, labels map[string]string) (string, error) {
 	made, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}, metav1.CreateOptions{})

@@ -17,9 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// openForHands starts a cluster that a person may install Moorage on by hand: three nodes with a
-// CSI driver, kube-controller-manager with its attach/detach controller, kube-scheduler,
-// cert-manager, and a registry. It returns when ctx is done.
+// openForHands starts a cluster for an installation of Moorage by hand: three nodes with a CSI
+// driver, kube-controller-manager with its attach/detach controller, kube-scheduler, cert-manager,
+// and a registry. It returns when ctx is done.
 func (s *story) openForHands(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err
@@ -48,7 +48,6 @@ Ctrl-C ends the cluster.
 	return nil
 }
 
-// makeShop makes the namespace that the documentation's commands are about.
 func (s *story) makeShop(ctx context.Context) error {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
@@ -57,7 +56,7 @@ func (s *story) makeShop(ctx context.Context) error {
 	return nil
 }
 
-// pullTimeout bounds how long the pull of an image from this machine may take.
+// pullTimeout bounds the pull of an image from this machine.
 const pullTimeout = time.Minute
 
 // programOf pulls an image from the registry and returns the program that its entry point names.

@@ -23,15 +23,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// certManager is the namespace of cert-manager.
 const certManager = "cert-manager"
 
 // tokenSeconds is how long cert-manager's tokens are valid: longer than the test.
 const tokenSeconds = 3600
 
-// installCertManager installs what cert-manager's chart has but for its
-// Deployments and its own webhook, and runs its controllers under the chart's
-// service accounts.
+// installCertManager installs cert-manager's chart without its Deployments and its webhook, and
+// runs its controllers under the chart's service accounts.
 func (s *story) installCertManager(ctx context.Context) error {
 	rendered, err := s.helmCommand(ctx, "template", certManager, filepath.Join(s.certmanager, "deploy/charts/cert-manager"),
 		"--namespace", certManager, "--set", "crds.enabled=true", "--set", "startupapicheck.enabled=false",
@@ -53,7 +51,6 @@ func (s *story) installCertManager(ctx context.Context) error {
 	return s.pods.Launch("certmanager", filepath.Join(s.binaries, "certmanager"), args...)
 }
 
-// kubeconfig writes a file to act as a service account with.
 func (s *story) kubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	token, err := s.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}, metav1.CreateOptions{})
@@ -70,8 +67,8 @@ func (s *story) kubeconfig(ctx context.Context, namespace, account string) (stri
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// apply applies documents of the chosen kinds, in their order, as server-side
-// apply does, or as a dry run of it.
+// apply applies documents of the chosen kinds in their order, by server-side apply or a dry run of
+// it.
 func (s *story) apply(ctx context.Context, documents string, dryRun []string, chosen func(kind string) bool) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.client.Discovery()))
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(documents)), 4096)
@@ -91,7 +88,6 @@ func (s *story) apply(ctx context.Context, documents string, dryRun []string, ch
 	}
 }
 
-// applyOne writes one object with server-side apply.
 func (s *story) applyOne(ctx context.Context, mapper *restmapper.DeferredDiscoveryRESTMapper, o *unstructured.Unstructured, dryRun []string) error {
 	mapping, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 	if meta.IsNoMatchError(err) {

@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/install/commands"
 )
 
-// The steps of the story in which commands of the documentation are run: the
-// marks that pages give them.
+// The steps of the story that run the documentation's commands: the marks on the pages.
 const (
 	stepFromOlder       = "upgrade-from-e9c19f87"
 	stepTest            = "test"
@@ -40,7 +39,6 @@ const (
 	stepForget          = "forget"
 )
 
-// steps lists them, in the order in which they are run.
 func steps() []string {
 	return []string{
 		stepFromOlder, stepTest, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
@@ -48,8 +46,8 @@ func steps() []string {
 	}
 }
 
-// byHand are the commands that no test runs, and what each needs; at most
-// mostByHand. docs/internals/scenarios.md lists them.
+// byHand are the commands that no test runs, and the need of each; at most mostByHand.
+// docs/internals/scenarios.md lists them.
 func byHand() map[string]string {
 	return map[string]string{
 		`kubectl --namespace moorage-system logs deployment/moorage-controller | grep "invariant is broken"`: "a container runtime",
@@ -66,10 +64,9 @@ func byHand() map[string]string {
 	}
 }
 
-// mostByHand bounds byHand.
 const mostByHand = 11
 
-// pageFiles are the pages whose commands are run.
+// pageFiles are the pages with commands to run.
 func pageFiles(repository string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(repository, "docs/operate/*.md"))
 	if err != nil || len(files) == 0 {
@@ -81,7 +78,6 @@ func pageFiles(repository string) ([]string, error) {
 	return files, nil
 }
 
-// readPages lists the commands of all pages.
 func readPages(repository string) ([]commands.Command, error) {
 	files, err := pageFiles(repository)
 	if err != nil {
@@ -106,10 +102,9 @@ func readPages(repository string) ([]commands.Command, error) {
 	return list, nil
 }
 
-// run runs the commands of a step in a shell, as somebody does who reads the
-// pages: in the work tree, with kubectl and helm in $PATH, and the namespace shop
-// for a default. One that fails does not keep the others of its step from being
-// run. names are what placeholders stand for.
+// run runs the commands of a step in a shell, like a reader of the pages: in the work tree, with
+// kubectl and helm in $PATH, and the default namespace shop. After a failed command the rest of its
+// step still runs. names are the values of placeholders.
 func (s *story) run(ctx context.Context, step string, names map[string]string) error {
 	list := commands.InStep(s.documented, step)
 	if len(list) == 0 {
@@ -136,7 +131,6 @@ func (s *story) run(ctx context.Context, step string, names map[string]string) e
 	return errors.Join(errs...)
 }
 
-// reader makes the environment of somebody who reads the pages.
 func (s *story) reader(ctx context.Context) ([]string, error) {
 	tools, home := filepath.Join(s.dir, "tools"), filepath.Join(s.dir, "home")
 	local := filepath.Join(home, ".local/bin")
@@ -150,7 +144,7 @@ func (s *story) reader(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
-	// go keeps its settings and caches below $HOME, unless it is told otherwise.
+	// go keeps its settings and caches below $HOME by default.
 	for _, name := range []string{"GOCACHE", "GOENV", "GOMODCACHE", "GOPATH"} {
 		value, err := s.execute(ctx, nil, "go", "env", name)
 		if err != nil {
@@ -170,7 +164,7 @@ func (s *story) reader(ctx context.Context) ([]string, error) {
 	)
 }
 
-// allRan returns an error that names the steps of the pages that were not run.
+// allRan returns an error that names the steps that were not run.
 func (s *story) allRan(context.Context) error {
 	var left []string
 	for _, step := range steps() {

@@ -13,9 +13,8 @@ import (
 
 const repository = "../.."
 
-// Every command of the pages is run by the story, or is one of the few that it
-// can't run, which are listed where a reader finds them. make test-install fails
-// when a step was not run.
+// The story runs every command of the pages, except for a few that it can't run; a page lists
+// these. make test-install fails when a step was not run.
 func TestEveryCommandIsAccountedFor(t *testing.T) {
 	list, err := readPages(repository)
 	if err != nil {

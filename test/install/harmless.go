@@ -17,19 +17,17 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// neverPulled is the tag of images that no node can pull.
 const neverPulled = "never-pulled"
 
-// harmless installs Moorage with its defaults beside the attach/detach controller.
-// A pod of a namespace that did not opt in was there before, goes, and comes again:
-// the audit log has no write by Moorage's accounts, but for events and Leases of its
-// own namespace.
+// harmless installs Moorage with its defaults beside the attach/detach controller. An earlier pod
+// of a namespace that did not opt in goes, and comes again. In the audit log Moorage's accounts
+// write only events, and Leases of its own namespace.
 func (s *story) harmless(ctx context.Context) error {
 	bystander, err := s.makeWorkload(ctx, "bystander", nil)
 	if err != nil {
 		return err
 	}
-	// A controller deletes what an earlier one has left of volumes that are gone.
+	// A controller deletes an earlier controller's leftovers of gone volumes.
 	left := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("volumeholds"))
 	if err := left.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete VolumeHolds that are left: %w", err)
@@ -71,8 +69,8 @@ func (s *story) harmless(ctx context.Context) error {
 	return errors.Join(wrote...)
 }
 
-// neverStarts installs Standalone with images that can't be pulled: pods with volumes
-// go on starting, since the attach/detach controller goes on, and doctor says so.
+// neverStarts installs Standalone with images that can't be pulled. Pods with volumes go on
+// starting, since the attach/detach controller goes on, and doctor says this.
 func (s *story) neverStarts(ctx context.Context) error {
 	before, err := s.makeWorkload(ctx, "never-starts", nil)
 	if err != nil {
@@ -99,9 +97,8 @@ func (s *story) neverStarts(ctx context.Context) error {
 	return s.takeOut(ctx)
 }
 
-// doctorSays wants a finding of kubectl moorage doctor.
 func (s *story) doctorSays(ctx context.Context, check, says string) error {
-	// It fails when it finds an error; what it prints counts.
+	// It fails when it finds an error; only its output counts.
 	out, failed := s.execute(ctx, []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}, filepath.Join(s.binaries, "kubectl-moorage"), "doctor", "-o", "json", "--probe=false")
 	var report struct {
 		Findings []struct{ Check, Severity, Message string }
@@ -122,8 +119,8 @@ func (s *story) doctorSays(ctx context.Context, check, says string) error {
 	return nil
 }
 
-// allKilled kills every process of every component at once, and wants all of them to
-// come back by themselves and to work: a pod that opted in gets its volume again.
+// allKilled kills every process of every component at once. All must come back by themselves and
+// work: a pod that opted in gets its volume again.
 func (s *story) allKilled(ctx context.Context, mode string) error {
 	w, err := s.makeWorkload(ctx, "killed", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// leftovers installs a release of another name where an uninstalled one has left its
-// definitions, takes it out, and makes way for the first name again. Each time helm refuses,
-// and prints the command that hands the definitions over.
+// leftovers installs a release of another name over an uninstalled release's definitions,
+// uninstalls it, and makes way for the first name again. Each time helm refuses, and prints the
+// command that hands the definitions over.
 func (s *story) leftovers(ctx context.Context) error {
 	const other = "other"
 	if err := s.handDefinitionsOver(ctx, other); err != nil {
@@ -33,7 +33,7 @@ func (s *story) leftovers(ctx context.Context) error {
 	return s.handDefinitionsOver(ctx, release)
 }
 
-// handDefinitionsOver runs the command by which helm refuses to install a release of this name.
+// handDefinitionsOver runs the command from helm's refusal to install a release of this name.
 func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
 	install := []string{"install", name, s.chart, "--namespace", namespace, "--set", "image.registry=" + registry, "--dry-run=server"}
 	_, refused := s.helmCommand(ctx, install...)
@@ -56,8 +56,8 @@ func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
 	return err
 }
 
-// applied applies the chart's templates, as those do who don't install with helm: then nothing
-// differs between what is wanted and what is there, and a second time changes nothing.
+// applied applies the chart's templates, as users without helm do: then the cluster equals the
+// templates, and a second time changes nothing.
 func (s *story) applied(ctx context.Context) error {
 	render := func(file string, more ...string) (string, error) {
 		text, err := s.helmCommand(ctx, append([]string{"template", release, s.chart, "--namespace", namespace, "--no-hooks",
@@ -85,7 +85,7 @@ func (s *story) applied(ctx context.Context) error {
 	if out, err := kubectl("diff", "-f", file); err != nil {
 		return fmt.Errorf("what is there differs from what was applied: %w\n%s", err, out)
 	}
-	// kubectl sends patches that change nothing: the generations say what has changed.
+	// kubectl sends patches that change nothing: the generations show real changes.
 	const generations = `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation}{"\n"}{end}`
 	before, err := kubectl("get", "-f", file, "-o", generations)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *story) applied(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The definitions stay: they are of releases that come later.
+	// The definitions stay for later releases.
 	if file, err = render("taken-away.yaml", "--set", "crds.enabled=false"); err != nil {
 		return err
 	}

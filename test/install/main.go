@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// config is what the test needs to know.
 type config struct {
 	helm        string // command line of helm
 	binaries    string // folder of the components' binaries, the sandbox's and certmanager
@@ -53,14 +52,13 @@ func main() {
 	}
 }
 
-// chapter is a part of the story.
 type chapter struct {
 	name string
 	tell func(context.Context) error
 }
 
-// chapterTimeout bounds a chapter for the case that something hangs. The attacks took
-// eight minutes where a slow machine ran scenarios beside them.
+// chapterTimeout bounds a chapter that hangs. The attacks took eight minutes on a slow machine
+// beside scenarios.
 const chapterTimeout = 20 * time.Minute
 
 func run(ctx context.Context, c config) (err error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// denied wants an error to be a refusal that says something.
+// denied wants a refusal with this text.
 func denied(what string, err error, says string) error {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
 		return fmt.Errorf("%s: the answer is %v, want a refusal that says %q", what, err, says)
@@ -27,8 +27,7 @@ func denied(what string, err error, says string) error {
 	return nil
 }
 
-// policies are what must never pass, whoever asks: here an administrator with
-// all rights.
+// policies are writes that must never pass: here by an administrator with all rights.
 func (s *story) policies(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "policies", map[string]string{sandbox.EnforceLabel: "true", "moorage.dev/strict": "true"})
 	if err != nil {
@@ -55,14 +54,13 @@ func (s *story) policies(ctx context.Context) error {
 	return s.remove(ctx, w)
 }
 
-// as returns a client that acts as a user.
 func (s *story) as(user string) (dynamic.Interface, error) {
 	config := s.cluster.RESTConfig()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	return dynamic.NewForConfig(config)
 }
 
-// bind gives a user a ClusterRole, in a namespace or, if that is empty, everywhere.
+// bind gives a user a ClusterRole in a namespace, or everywhere if that is empty.
 func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
@@ -77,8 +75,8 @@ func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 	return err
 }
 
-// peoplesRights: who may edit a namespace makes and withdraws tickets there, but
-// none for an unclaimed volume; who may view the cluster sees everything.
+// peoplesRights: a namespace's editor makes and withdraws tickets there, but none for an unclaimed
+// volume; a viewer of the cluster sees everything.
 func (s *story) peoplesRights(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "people", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

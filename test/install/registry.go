@@ -54,9 +54,9 @@ func (s *story) serveRegistry(ctx context.Context) error {
 	return nil
 }
 
-// publish releases the work tree to a registry on this machine, by the command that
-// releases are made with. Each image has a small program, because Moorage's own take long
-// to build once more: the pods run the binaries of make binaries.
+// publish releases the work tree to a registry on this machine, by the releases' own command. Each
+// image has a small program, because Moorage's own take long to build: the pods run the binaries of
+// make binaries.
 func (s *story) publish(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *story) publish(ctx context.Context) error {
 	return err
 }
 
-// pull returns an error if an image of the registry is not there.
+// pull returns an error if an image is not in the registry.
 func (s *story) pull(image string) error {
 	path, ours := strings.CutPrefix(image, s.registry+"/")
 	if !ours {
@@ -85,7 +85,7 @@ func (s *story) pull(image string) error {
 	return nil
 }
 
-// plain adds what helm needs for the registry's chart.
+// plain adds helm's arguments for the registry's chart.
 func (s *story) plain(args []string) []string {
 	if slices.Contains(args, s.chart) {
 		return append(args, "--plain-http")
@@ -93,8 +93,8 @@ func (s *story) plain(args []string) []string {
 	return args
 }
 
-// helmScript is helm as the documentation's commands call it: with the registry in place
-// of the public one.
+// helmScript is helm for the documentation's commands, with the registry in place of the public
+// one.
 func (s *story) helmScript() string {
 	return `#!/bin/sh
 for arg; do

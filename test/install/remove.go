@@ -16,15 +16,13 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// attachDetach is kube-controller-manager with nothing but the controller that
-// Moorage stood in for.
+// attachDetach is kube-controller-manager with only the controller that Moorage stood in for.
 const attachDetach = "attach-detach-controller"
 
-// ofMoorage selects what the chart made.
 var ofMoorage = metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf}
 
-// switchOff takes the label off a namespace: what runs is left alone, and what
-// comes is scheduled as if there were no Moorage, which still attaches it.
+// switchOff removes a namespace's label: running pods are left alone, and new pods are scheduled as
+// if without Moorage, which still attaches their volumes.
 func (s *story) switchOff(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "shop", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {
@@ -54,7 +52,6 @@ func (s *story) switchOff(ctx context.Context) error {
 	return s.remove(ctx, later)
 }
 
-// noNamespaceGoes returns an error that names a namespace that is being deleted.
 func (s *story) noNamespaceGoes(ctx context.Context) error {
 	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -68,8 +65,7 @@ func (s *story) noNamespaceGoes(ctx context.Context) error {
 	return nil
 }
 
-// uninstall takes Moorage out. What runs goes on, and nothing of it stands in
-// anybody's way.
+// uninstall takes Moorage out. Running pods go on, and no leftover stands in their way.
 func (s *story) uninstall(ctx context.Context) error {
 	if err := s.takeOut(ctx); err != nil {
 		return err
@@ -80,7 +76,6 @@ func (s *story) uninstall(ctx context.Context) error {
 	return s.instancesAreInert(ctx)
 }
 
-// takeOut uninstalls the release, and waits until it is gone.
 func (s *story) takeOut(ctx context.Context) error {
 	if err := s.run(ctx, stepUninstall, nil); err != nil {
 		return err
@@ -95,12 +90,12 @@ func (s *story) takeOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The garbage collector deletes the binding of the policy, which nobody else does.
+	// Only the garbage collector deletes the policy's binding.
 	return until(ctx, "nothing is left", s.nothingLeft)
 }
 
-// nothingLeft returns an error that names what the chart made and is still
-// there, but for the definitions, which are kept.
+// nothingLeft returns an error that names remaining objects of the chart, except the definitions,
+// which are kept.
 func (s *story) nothingLeft(ctx context.Context) error {
 	var errs []error
 	for _, resource := range []schema.GroupVersionResource{
@@ -127,7 +122,7 @@ func (s *story) nothingLeft(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// instancesAreInert: what is left of Moorage's resources has no finalizers.
+// instancesAreInert: the remaining objects of Moorage's resources have no finalizers.
 func (s *story) instancesAreInert(ctx context.Context) error {
 	for _, resource := range []schema.GroupVersionResource{sandbox.TicketResource(), sandbox.HoldResource()} {
 		left, err := s.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -143,7 +138,6 @@ func (s *story) instancesAreInert(ctx context.Context) error {
 	return nil
 }
 
-// takeBack ends the attach/detach controller that handBack has started.
 func (s *story) takeBack(ctx context.Context) error {
 	if !s.handedBack {
 		return nil
@@ -166,8 +160,8 @@ func (s *story) startAttachDetach() error {
 	return err
 }
 
-// handBack starts the attach/detach controller that Moorage stood in for: it
-// knows what is attached, detaches it, and attaches it elsewhere.
+// handBack starts the attach/detach controller that Moorage stood in for. It knows the attached
+// volumes, detaches them, and attaches them elsewhere.
 func (s *story) handBack(ctx context.Context) error {
 	w := s.workload
 	if err := s.startAttachDetach(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// right is what one account may do, or did: a verb and a resource.
+// right is a right of an account, or the use of it: a verb and a resource.
 type right struct{ account, verb, group, resource string }
 
 func (r right) String() string {
@@ -27,17 +27,16 @@ func (r right) String() string {
 	return fmt.Sprintf("%s: %s %s (%s)", r.account, r.verb, r.resource, group)
 }
 
-// rights returns an error if the API server refused Moorage anything so far, or
-// if a role of the chart grants what was not used and isn't known to be rare.
+// rights returns an error if the API server refused Moorage anything so far, or if a role of the
+// chart grants an unused right that isn't known to be rare.
 func (s *story) rights(ctx context.Context) error {
 	return s.rightsOf(ctx, func(string) bool { return true })
 }
 
-// beforeUpgrade says whether a call was made under the older chart, whose roles are those of its own
+// beforeUpgrade says whether a call was made under the older chart, which has the roles of its own
 // programs.
 func (s *story) beforeUpgrade(e audit.Event) bool { return e.Received.Before(s.upgraded) }
 
-// rightsOf is rights for some of the accounts.
 func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) error {
 	events, err := s.audit.Read()
 	if err != nil {
@@ -67,8 +66,7 @@ func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) 
 	return nil
 }
 
-// rare are the rights that this story has no use for, whoever has them, and who
-// has.
+// rare are the rights that this story does not use, for any account, and their reasons.
 func rare() map[right]string {
 	const (
 		elsewhere = "looked up again before a write in doubt: scenarios crash, node-failure, readd-half"
@@ -106,15 +104,15 @@ func rare() map[right]string {
 	}
 }
 
-// streamed says whether a right to list is used as the one to watch: clients get
-// their first list by a watch, where the API server streams it.
+// streamed says whether a right to list is used as a right to watch: where the API server streams
+// it, clients get their first list by a watch.
 func streamed(r right, used map[right]bool) bool {
 	watch := r
 	watch.verb = "watch"
 	return r.verb == "list" && used[watch]
 }
 
-// usedRights lists what Moorage's accounts were let do.
+// usedRights lists the allowed calls of Moorage's accounts.
 func usedRights(events []audit.Event) map[right]bool {
 	out := map[right]bool{}
 	for _, e := range events {
@@ -126,7 +124,7 @@ func usedRights(events []audit.Event) map[right]bool {
 	return out
 }
 
-// grantedRights lists what the chart's own roles let its accounts do.
+// grantedRights lists the rights of Moorage's accounts by the chart's own roles.
 func (s *story) grantedRights(ctx context.Context) (map[right]bool, error) {
 	rules, bound := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.Subject{}
 	clusterRoles, err := s.client.RbacV1().ClusterRoles().List(ctx, ofMoorage)
@@ -168,7 +166,6 @@ func (s *story) grantedRights(ctx context.Context) (map[right]bool, error) {
 	return out, nil
 }
 
-// spread adds every right of a rule.
 func spread(out map[right]bool, account string, rule rbacv1.PolicyRule) {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {

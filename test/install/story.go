@@ -24,53 +24,51 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// release and namespace are those that the documentation uses.
+// release and namespace are the names in the documentation.
 const (
 	release   = "moorage"
 	namespace = sandbox.MoorageNamespace
 	registry  = "registry.example.com"
 )
 
-// story is the cluster and who acts on it. Its methods are serial.
+// story is the cluster and its users. Its methods are serial.
 type story struct {
 	config
 	dir string
-	// chart is the reference of the released chart, version its version, and registry where it and
-	// its images are.
+	// chart is the reference of the released chart, version its version, and registry the place of
+	// it and its images.
 	chart, version, registry string
 	// pulled are the programs of images that programOf has pulled.
 	pulled  map[string]string
-	keep    bool // the folder is to be kept for reading
+	keep    bool // keep the folder for reading
 	runner  *sandbox.Runner
 	cluster *sandbox.Cluster
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	pods    *lazyPods
 	audit   *audit.Reader
-	// documented are the commands of the documentation, and ran the steps of it
-	// that have been run; goes is where go keeps its caches.
+	// documented are the commands of the documentation, and ran the steps that have been run; goes
+	// is the folder of go's caches.
 	documented []commands.Command
 	ran        map[string]bool
 	goes       []string
 	// handedBack: the attach/detach controller runs; launched: it has run.
 	handedBack, launched bool
-	// upgraded is when the chart in this tree had taken the older one's place.
+	// upgraded is when the chart in this tree had taken the older chart's place.
 	upgraded time.Time
 	attacked attacked
-	// workload is what the chapter at hand is about.
+	// workload is the subject of the present chapter.
 	workload *workload
 	end      []func()
 }
 
-// lazyPods is the runtime of the chart's pods, which begins while the cluster is
-// still being started.
+// lazyPods is the runtime of the chart's pods, which begins while the cluster is starting.
 type lazyPods struct {
 	*pods.Runtime
 	started chan struct{}
 }
 
-// Failed is closed when a process ended again and again; never before there is
-// a runtime.
+// Failed is closed when a process ended again and again; never before there is a runtime.
 func (l *lazyPods) Failed() <-chan struct{} {
 	select {
 	case <-l.started:
@@ -94,7 +92,6 @@ func newStory(c config) (*story, error) {
 	}, nil
 }
 
-// chapters is the story, in order.
 func (s *story) chapters() []chapter {
 	out := []chapter{
 		{"a cluster with cert-manager, and the chart of commit e9c19f87", s.begin},
@@ -141,8 +138,8 @@ func (s *story) chapters() []chapter {
 	)
 }
 
-// scenario plays one of the sandbox's scenarios on what the chart installed, in whichever mode that is: the
-// runner's mode only says which cluster is meant, and that no violation is excused.
+// scenario plays one of the sandbox's scenarios on the installed chart, in its mode: the runner's
+// mode only names the cluster, and excuses no violation.
 func (s *story) scenario(ctx context.Context, name string) error {
 	for _, scenario := range s.scenarios {
 		if scenario.Name != name {
@@ -159,7 +156,7 @@ func (s *story) scenario(ctx context.Context, name string) error {
 }
 
 // helmTest runs the chart's own test as the page on upgrades says: helm makes its account, its
-// roles and its pod, and waits until that has succeeded. Nothing is left of it then.
+// roles and its pod, and waits until the pod has succeeded. Nothing is left afterwards.
 func (s *story) helmTest(ctx context.Context) error {
 	if err := s.run(ctx, stepTest, nil); err != nil {
 		return err
@@ -177,7 +174,6 @@ func (s *story) helmTest(ctx context.Context) error {
 	})
 }
 
-// helmCommand runs helm as an administrator of the cluster would.
 func (s *story) helmCommand(ctx context.Context, args ...string) (string, error) {
 	command := strings.Fields(s.helm)
 	env := []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}
@@ -187,12 +183,11 @@ func (s *story) helmCommand(ctx context.Context, args ...string) (string, error)
 	return s.execute(ctx, env, command[0], append(command[1:], s.plain(args)...)...)
 }
 
-// until polls until check passes; for what the sandbox's view doesn't see.
+// until polls until check passes; for facts that the sandbox's view lacks.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	return untilWithin(ctx, sandbox.Patience, what, check)
 }
 
-// untilWithin is until with another patience.
 func untilWithin(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
@@ -213,7 +208,7 @@ func untilWithin(ctx context.Context, patience time.Duration, what string, check
 	return nil
 }
 
-// later registers what ends with the story, in the opposite order.
+// later registers a function for the end of the story, in the opposite order.
 func (s *story) later(do func()) { s.end = append(s.end, do) }
 
 func (s *story) keepLogs() {

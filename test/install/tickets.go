@@ -18,10 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ticketName is that of a person's ticket, which outlives an upgrade.
+// ticketName is a person's ticket, which outlives an upgrade.
 const ticketName = "keep-it-here"
 
-// stamped asks, without making it, what would become of a pod with a volume.
+// stamped asks, by a dry run, how a pod with a volume would be changed.
 func (s *story) stamped(ctx context.Context, namespace string) error {
 	pod, err := s.client.CoreV1().Pods(namespace).Create(ctx, sandbox.Pod("dry-run", "data"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
@@ -35,8 +35,8 @@ func (s *story) stamped(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// workload is a pod with a volume in a namespace of its own, and a person's
-// ticket that keeps the volume where it is.
+// workload is a pod with a volume in a namespace of its own, and a person's ticket that keeps the
+// volume at its node.
 type workload struct {
 	namespace string
 	pod       *corev1.Pod
@@ -60,7 +60,6 @@ func (s *story) makeWorkload(ctx context.Context, prefix string, labels map[stri
 	return w, s.volumeOf(ctx, w)
 }
 
-// volumeOf looks up the disk behind a workload's claim.
 func (s *story) volumeOf(ctx context.Context, w *workload) error {
 	claim, err := s.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
 	if err != nil {
@@ -92,8 +91,7 @@ func (s *story) makePod(ctx context.Context, w *workload, name string) error {
 	})
 }
 
-// untouched returns nil if the workload's pod is the same as ever, and its
-// volume has never left its node.
+// untouched returns nil if the workload's pod is the same, and its volume has never left its node.
 func (s *story) untouched(ctx context.Context, w *workload) error {
 	pod, err := s.client.CoreV1().Pods(w.namespace).Get(ctx, w.pod.Name, metav1.GetOptions{})
 	if err != nil {
@@ -130,7 +128,6 @@ func (s *story) attachedAt(ctx context.Context, w *workload) ([]string, error) {
 	return nil, fmt.Errorf("the disk service has no disk %s", w.volume)
 }
 
-// tickets are the VolumeTickets of a namespace.
 func (s *story) ticket(ctx context.Context, namespace, name string) (*v1alpha1.VolumeTicket, error) {
 	o, err := s.dynamic.Resource(sandbox.TicketResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -151,7 +148,6 @@ func (s *story) createTicket(ctx context.Context, ticket *v1alpha1.VolumeTicket)
 	return err
 }
 
-// granted returns nil if a ticket is granted and satisfied.
 func (s *story) granted(ctx context.Context, w *workload) error {
 	ticket, err := s.ticket(ctx, w.namespace, ticketName)
 	if err != nil {
@@ -165,8 +161,8 @@ func (s *story) granted(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// makeTickets makes a pod with a volume, and a ticket of a person's that keeps
-// the volume at its node, both to outlive the upgrade.
+// makeTickets makes a pod with a volume, and a person's ticket that keeps the volume at its node;
+// both outlive the upgrade.
 func (s *story) makeTickets(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "upgrade", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

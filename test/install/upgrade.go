@@ -27,12 +27,12 @@ func (s *story) upgrade(ctx context.Context) error {
 	if err := s.granted(ctx, s.workload); err != nil {
 		return fmt.Errorf("after the upgrade: %w", err)
 	}
-	// The ticket still does what it is for: the volume stays when the pod goes.
+	// The ticket still works: the volume stays when the pod goes.
 	return s.dissolve(ctx)
 }
 
-// dissolve takes the workload away: first the pod, whose volume the ticket keeps
-// where it is, then the ticket, and then the rest.
+// dissolve removes the workload: first the pod, then the ticket that keeps its volume, and then the
+// rest.
 func (s *story) dissolve(ctx context.Context) error {
 	w := s.workload
 	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
@@ -54,7 +54,6 @@ func (s *story) dissolve(ctx context.Context) error {
 	return s.remove(ctx, w)
 }
 
-// podGone waits until the workload's pod is gone.
 func (s *story) podGone(ctx context.Context, w *workload) error {
 	return until(ctx, "pod "+w.pod.Name+" is gone", func(ctx context.Context) error {
 		pods, err := s.client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{})
@@ -70,13 +69,13 @@ func (s *story) podGone(ctx context.Context, w *workload) error {
 	})
 }
 
-// removalPatience is how long a namespace may take to be gone. There may be thousands of
-// tickets in it, and as many events: their deletion is one call, which the API server gives up
-// after a minute on a busy machine, and the namespace controller repeats.
+// removalPatience is how long a namespace may take to be gone. It may have thousands of tickets and
+// events: a busy API server gives up their deletion, a single call, after a minute, and the
+// namespace controller repeats it.
 const removalPatience = 4 * time.Minute
 
-// remove takes a workload away, with its namespace, and waits until its disk is
-// gone: nothing keeps any of it.
+// remove takes a workload away, with its namespace, and waits until its disk is gone: nothing keeps
+// any of it.
 func (s *story) remove(ctx context.Context, w *workload) error {
 	err := s.client.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err == nil {

@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// variants applies everything that the chart can become to the API server, as a
-// dry run: with admission and validation, and nothing stored. They are rendered
-// for another namespace, as what differs in one release can't always be changed.
+// variants applies every form of the chart to the API server as a dry run: with admission and
+// validation, and nothing stored. They are rendered for another namespace, since a release can't
+// always change its form.
 func (s *story) variants(ctx context.Context) error {
 	any := func(string) bool { return true }
 	if err := s.monitoring(ctx); err != nil {
 		return err
 	}
-	// Values name it: roles for drivers are made where the drivers are.
+	// Values name it: roles for drivers are made in the drivers' namespace.
 	const elsewhere = "variants"
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("namespace %s: %w", elsewhere, err)
@@ -46,8 +46,7 @@ func (s *story) variants(ctx context.Context) error {
 	return s.client.CoreV1().Namespaces().Delete(ctx, elsewhere, metav1.DeleteOptions{})
 }
 
-// monitoring applies the Prometheus operator's own definitions, which are in its
-// module as data.
+// monitoring applies the Prometheus operator's own definitions, which are in its module as data.
 func (s *story) monitoring(ctx context.Context) error {
 	raw, err := s.execute(ctx, nil, "go", "mod", "download", "-C", "test/promql/operator", "-json", "github.com/prometheus-operator/prometheus-operator")
 	if err != nil {

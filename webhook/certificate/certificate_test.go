@@ -34,7 +34,6 @@ func cluster() *fake.Clientset {
 	)
 }
 
-// shown is the certificate in the Secret.
 func shown(t *testing.T, client *fake.Clientset) pair {
 	t.Helper()
 	config := DefaultConfig()
@@ -45,7 +44,7 @@ func shown(t *testing.T, client *fake.Clientset) pair {
 	return pair{secret.Data["tls.crt"], secret.Data["tls.key"], secret.Data["ca.crt"]}
 }
 
-// trusted is what the API server trusts; every webhook must say the same.
+// trusted is the bundle that the API server trusts; every webhook must have the same.
 func trusted(t *testing.T, client *fake.Clientset) []byte {
 	t.Helper()
 	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "moorage-webhook", metav1.GetOptions{})
@@ -59,8 +58,8 @@ func trusted(t *testing.T, client *fake.Clientset) []byte {
 	return first
 }
 
-// accepts wants a server with the certificate to be trusted by a client with the
-// bundle, by each of the Service's names.
+// accepts wants a client with the bundle to trust a server with the certificate, by each of the
+// Service's names.
 func accepts(t *testing.T, bundle []byte, server pair, now time.Time) {
 	t.Helper()
 	loaded, err := tls.X509KeyPair(server.certificate, server.key)
@@ -107,7 +106,7 @@ func TestTheCertificateIsMadeOnceAndRenewedInTime(t *testing.T) {
 	accepts(t, trusted(t, client), first, due)
 	accepts(t, trusted(t, client), second, due)
 
-	// What has ended is not trusted for ever.
+	// A certificate that has ended is not trusted for ever.
 	ensure(t, client, due.Add(config.Duration-config.RenewBefore))
 	if n := bytes.Count(trusted(t, client), []byte("BEGIN CERTIFICATE")); n != 2 {
 		t.Errorf("%d authorities are trusted, want 2", n)
@@ -127,7 +126,7 @@ func TestTheAuthorityIsTrustedBeforeTheCertificateIsShown(t *testing.T) {
 		t.Errorf("the writes are %v", order)
 	}
 
-	// If it can't be trusted, it is not shown.
+	// A certificate that can't be trusted is not shown.
 	client = cluster()
 	client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no")

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// clientName is how the process names itself to the API server.
 const clientName = "moorage-certificate"
 
 // NewCommand returns the command line that makes or renews the certificate, once.

@@ -8,22 +8,20 @@ import (
 	"time"
 )
 
-// Config is what it takes to make the certificate.
+// Config configures the making of the certificate.
 type Config struct {
-	// Kubeconfig is the file that says where the API server is and who asks;
-	// empty inside a cluster.
+	// Kubeconfig is the file that names the API server and the user; empty inside a cluster.
 	Kubeconfig string
-	// Namespace is that of the Secret and the Service.
+	// Namespace has the Secret and the Service.
 	Namespace string
 	// Secret, which must exist, gets tls.crt, tls.key and ca.crt.
 	Secret string
-	// Service is the name that the API server calls the webhook by.
+	// Service is the webhook's name for the API server.
 	Service string
-	// WebhookConfiguration is the MutatingWebhookConfiguration that is told whom
-	// to trust.
+	// WebhookConfiguration is the MutatingWebhookConfiguration that gets the CA bundle.
 	WebhookConfiguration string
-	// Duration is how long a certificate is valid, and RenewBefore how long
-	// before its end it is renewed.
+	// Duration is how long a certificate is valid, and RenewBefore how long before its end it is
+	// renewed.
 	Duration, RenewBefore time.Duration
 }
 
@@ -35,7 +33,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that can't work, and which flag sets it.
+// Validate reports every field that can't work, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	for flag, value := range map[string]string{
@@ -51,7 +49,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// names are the DNS names that the API server may call the webhook by.
+// names are the webhook's DNS names for the API server.
 func (c Config) names() []string {
 	name := c.Service + "." + c.Namespace + ".svc"
 	return []string{name, name + ".cluster.local"}

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// skew is how far in the past a certificate begins to be valid, for machines
-// whose clocks are behind.
+// skew is how far in the past a certificate begins to be valid, for machines with late clocks.
 const skew = 5 * time.Minute
 
 // pair is a serving certificate with its key and its authority, as PEM.
@@ -26,8 +25,7 @@ type pair struct {
 	certificate, key, authority []byte
 }
 
-// issue makes a certificate for names, and an authority that signs it and
-// nothing else.
+// issue makes a certificate for names, and an authority that signs it and nothing else.
 func issue(names []string, now time.Time, duration time.Duration) (pair, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -73,7 +71,6 @@ func block(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }
 
-// due returns why a new certificate is needed, and nil if none is.
 func due(shown pair, names []string, now time.Time, renewBefore time.Duration) error {
 	if len(shown.certificate) == 0 {
 		return errors.New("there is none yet")
@@ -95,7 +92,7 @@ func due(shown pair, names []string, now time.Time, renewBefore time.Duration) e
 	return nil
 }
 
-// bundle puts an authority before those of an older bundle that are still valid.
+// bundle puts an authority before the still valid authorities of an older bundle.
 func bundle(authority, older []byte, now time.Time) []byte {
 	out := bytes.Clone(authority)
 	for {

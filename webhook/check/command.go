@@ -10,20 +10,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// clientName is how the process names itself to the API server.
 const clientName = "moorage-check"
 
-// Config is what is to be looked at.
+// Config names the objects to check.
 type Config struct {
 	Kubeconfig           string
 	Namespace            string        // of the Leases
-	Leases               []string      // that somebody must renew
-	WebhookConfiguration string        // whose CA the webhook's certificate must be of
+	Leases               []string      // each must be renewed
+	WebhookConfiguration string        // has the CA of the webhook's certificate
 	URL                  string        // where the webhook answers AdmissionReviews
-	Timeout              time.Duration // after which what does not work yet is an error
+	Timeout              time.Duration // after it a fault is an error
 }
 
-// NewCommand returns the command line that looks at an installed Moorage, once.
+// NewCommand returns the command line that checks an installed Moorage, once.
 func NewCommand() *cobra.Command {
 	config := Config{
 		Namespace: "moorage-system", Leases: []string{"moorage-controller", "moorage-scheduler"}, WebhookConfiguration: "moorage-webhook",

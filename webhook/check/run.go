@@ -22,14 +22,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// pause is between two looks.
 const pause = time.Second
 
-// largestAnswer bounds what is read of the webhook's answer, in bytes.
+// largestAnswer bounds the webhook's answer, in bytes.
 const largestAnswer = 1 << 20
 
-// Run looks until everything works, and says what does; after the timeout it returns
-// an error that names what does not.
+// Run looks until everything works, and reports each success; after the timeout it returns an error
+// that names the faults.
 func Run(ctx context.Context, client kubernetes.Interface, config Config, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, config.Timeout, fmt.Errorf("not within %s", config.Timeout))
 	defer cancel()
@@ -42,7 +41,6 @@ func Run(ctx context.Context, client kubernetes.Interface, config Config, out io
 	return await(ctx, "the webhook stamps pods", func(ctx context.Context) error { return stamps(ctx, client, config) }, out)
 }
 
-// await looks until it finds nothing wrong.
 func await(ctx context.Context, what string, look func(context.Context) error, out io.Writer) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
@@ -56,8 +54,8 @@ func await(ctx context.Context, what string, look func(context.Context) error, o
 	return err
 }
 
-// renewal is a Lease that was looked at. It is renewed when its renewTime changes: no
-// clock is compared with another.
+// renewal is a Lease that was looked at. It is renewed when its renewTime changes: no two clocks
+// are compared.
 type renewal struct {
 	client          kubernetes.Interface
 	namespace, name string
@@ -81,8 +79,7 @@ func (r *renewal) look(ctx context.Context) error {
 	return nil
 }
 
-// stamps asks the webhook about a pod with a volume, and trusts it as the API server
-// does.
+// stamps asks the webhook about a pod with a volume, and trusts it as the API server does.
 func stamps(ctx context.Context, client kubernetes.Interface, config Config) error {
 	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, config.WebhookConfiguration, metav1.GetOptions{})
 	if err != nil {
@@ -124,7 +121,7 @@ func stamps(ctx context.Context, client kubernetes.Interface, config Config) err
 	return nil
 }
 
-// review is what the API server would ask about a new pod with a volume.
+// review is the API server's question about a new pod with a volume.
 func review() ([]byte, error) {
 	pod, err := json.Marshal(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -26,14 +26,12 @@ import (
 	"github.com/moorage-dev/moorage/webhook"
 )
 
-// configured is a MutatingWebhookConfiguration that trusts a server.
 func configured(server *httptest.Server) *admissionregistrationv1.MutatingWebhookConfiguration {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "moorage-webhook"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: ca}}}}
 }
 
-// files are a server's certificate and key.
 func files(t *testing.T, server *httptest.Server) (certificate, key string) {
 	t.Helper()
 	pair := server.TLS.Certificates[0]
@@ -51,7 +49,7 @@ func files(t *testing.T, server *httptest.Server) (certificate, key string) {
 	return certificate, key
 }
 
-// The webhook itself is asked, over TLS: it stamps the pod that is asked about.
+// The test asks the webhook itself, over TLS: it stamps the pod of the question.
 func TestTheWebhookIsAsked(t *testing.T) {
 	plain := httptest.NewTLSServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -87,7 +85,6 @@ func TestTheWebhookIsAsked(t *testing.T) {
 	}
 }
 
-// A Lease that somebody held before counts only once it is renewed.
 func TestALeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

@@ -57,14 +57,14 @@ func inGroup(pod *corev1.Pod) bool {
 	return own != nil && own.PodGroupName != nil || pod.Labels[schedulingv1alpha1.PodGroupLabel] != ""
 }
 
-// isDefaultScheduler reports whether a pod's author left the choice open. The
-// API server fills in the default before webhooks see the pod.
+// isDefaultScheduler reports whether a pod's author left the choice open. The API server fills in
+// the default before webhooks see the pod.
 func isDefaultScheduler(name string) bool {
 	return name == "" || name == corev1.DefaultSchedulerName
 }
 
-// annotate returns the operation that gives the pod an annotation. "add" to a missing map fails, and of
-// the whole map replaces it: the pod decides between the two.
+// annotate returns the operation that gives the pod an annotation. "add" to a missing map fails,
+// and "add" of the whole map replaces it: the pod decides between the two.
 func annotate(pod *corev1.Pod, key, value string) []Operation {
 	if len(pod.Annotations) == 0 {
 		return []Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}

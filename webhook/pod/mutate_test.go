@@ -33,7 +33,6 @@ func podWithClaim() *corev1.Pod {
 	}
 }
 
-// mutated returns the pod that the API server would have after the patch.
 func mutated(t *testing.T, in *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	patch, err := pod.Mutate(in, v1alpha1.SchedulerName)
@@ -160,8 +159,7 @@ func TestPlaceholder(t *testing.T) {
 	}
 }
 
-// A kind of volume that Kubernetes gets in future has to be sorted by a person:
-// this fails until it is.
+// A person must sort each kind of volume that Kubernetes adds: this test fails until then.
 func TestEveryKindOfVolumeIsSorted(t *testing.T) {
 	attachable := map[string]bool{
 		"PersistentVolumeClaim": true, "Ephemeral": true,

@@ -10,10 +10,11 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// CanBeAttachable reports whether a volume of a pod is of a kind that can need an attachment. Claims
-// and generic ephemeral volumes may turn out not to, once their PersistentVolume and driver are known.
-// Inline volumes of kinds that Kubernetes migrates to CSI count, and iSCSI and FC, which are attached
-// without a call and yet have to be in node.status.volumesAttached. The chart has the same list in CEL.
+// CanBeAttachable reports whether a volume of a pod is of a kind that can need an attachment.
+// Claims and generic ephemeral volumes may turn out not to, once their PersistentVolume and driver
+// are known. Inline volumes of kinds that Kubernetes migrates to CSI count, and iSCSI and FC, which
+// are attached without a call and yet must be in node.status.volumesAttached. The chart has the
+// same list in CEL.
 func CanBeAttachable(volume *corev1.Volume) bool {
 	source := &volume.VolumeSource
 	switch {
@@ -29,12 +30,12 @@ func CanBeAttachable(volume *corev1.Volume) bool {
 	}
 }
 
-// Placeholder returns the value of the annotation moorage.dev/volume-status that
-// a new pod gets: each volume that can be attachable, in the pod's order, safe
-// for nothing yet. Equal pods get equal bytes. It is empty for a pod without such volumes.
+// Placeholder returns the value of a new pod's annotation moorage.dev/volume-status: each volume
+// that can be attachable, in the pod's order, safe for nothing yet. Equal pods get equal bytes. It
+// is empty for a pod without such volumes.
 //
-// The claim of a generic ephemeral volume is left out: its name contains the
-// pod's, which a pod with a generateName does not have yet.
+// The claim of a generic ephemeral volume is left out: its name contains the pod's, which a pod
+// with a generateName does not have yet.
 func Placeholder(pod *corev1.Pod) (string, error) {
 	var status v1alpha1.VolumeStatus
 	for i := range pod.Spec.Volumes {

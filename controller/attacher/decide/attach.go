@@ -36,8 +36,7 @@ func (p *pass) attach(r *record) move {
 	return p.publish(r)
 }
 
-// confirm writes that the volume is attached, unless the object says so in the
-// very words.
+// confirm writes that the volume is attached, unless the object says so in the very words.
 func (p *pass) confirm(r *record) move {
 	if r.Attached && r.AttachError.IsZero() && maps.Equal(r.Metadata, r.context) {
 		return move{}
@@ -80,16 +79,16 @@ func (r *record) unpublishable() Reason {
 	return Reason{}
 }
 
-// outdated says whether an attachment of an exclusive volume is too old to be published: the volume has
-// changed its node since the attachment's maker looked. Numbers of attachments that are gone do not
-// count: a live migration's target keeps its first number, though the volume may have been at other
-// nodes since, and a VolumeHold that was deleted counts from 1 again.
+// outdated says whether an attachment of an exclusive volume is too old to be published: the volume
+// has changed its node since the attachment's maker looked. Numbers of gone attachments do not
+// count: a live migration's target keeps its first number while the volume moves, and a new
+// VolumeHold counts from 1 again.
 func (p *pass) outdated(r *record) bool {
 	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
 }
 
 // refused says that an attachment is outdated, if it is; beside a gone attachment it says that the
-// volume may be there: to delete this one, and make another, would not help.
+// volume may be there: a new attachment would not help.
 func (p *pass) refused(r *record) Reason {
 	switch {
 	case !p.outdated(r):
@@ -104,9 +103,10 @@ func (p *pass) refused(r *record) Reason {
 	}
 }
 
-// yield lets another attachment of an exclusive volume go first. If the volume may be here without a
-// report of that, an unpublish proves that it is not. Not if a gone attachment left it, as the source
-// of a live migration whose finalizer was taken off: it may be mounted here, and leaves with this one.
+// yield lets another attachment of an exclusive volume go first. If the volume may be here
+// unreported, an unpublish proves that it is not. There is no unpublish if a gone attachment left
+// the volume, such as a live migration's source without its finalizer: the volume may be mounted
+// here, and leaves with this attachment.
 func (p *pass) yield(r, rival *record) move {
 	if r.maybe() && !r.known() && (!r.keeps() || p.outdated(r)) && r.NoUnpublish.IsZero() && r.volumeID() != "" {
 		if m, ok := p.backoff(r, true); ok {

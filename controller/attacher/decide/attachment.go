@@ -12,8 +12,8 @@ import (
 // own. Empty: unknown.
 type VolumeID string
 
-// Reason says why something is not done, to be shown on the VolumeAttachment.
-// The zero Reason is none.
+// Reason is the reason why something is not done, to be shown on the VolumeAttachment. The zero
+// Reason is none.
 type Reason struct {
 	Message string
 	// Code is the gRPC code, if a driver gave one; codes.OK stands for none.
@@ -22,8 +22,8 @@ type Reason struct {
 
 func (r Reason) IsZero() bool { return r == Reason{} }
 
-// Attachment is a VolumeAttachment of this process's driver, together with
-// what the objects that it refers to say.
+// Attachment is a VolumeAttachment of this process's driver, with the facts from the objects that
+// it refers to.
 type Attachment struct {
 	Name, UID string
 	// Node is the name of the node, not the driver's ID for it.
@@ -44,8 +44,8 @@ type Attachment struct {
 	Attached                 bool
 	Metadata                 map[string]string
 	AttachError, DetachError Reason
-	// NodeID is the driver's ID of the node as the object was stamped with it:
-	// where the volume was published. Empty if it was not.
+	// NodeID is the driver's ID of the node as the object was stamped with it: the volume was
+	// published there. Empty if it was not.
 	NodeID string
 	// Wanted, on an object that is being deleted: the volume is wanted again at
 	// this very node.
@@ -80,9 +80,9 @@ const (
 	Published
 )
 
-// Rejected says whether a code is a definite answer of the driver: the call is over and had no effect.
-// After the others an operation may still be going on (CSI spec, "Error Scheme"; the codes that
-// external-attacher and the kubelet take for final, less Unknown, which says nothing).
+// Rejected says whether a code is a definite answer of the driver: the call is over and had no
+// effect. After other codes an operation may go on (CSI spec, "Error Scheme"; the final codes of
+// external-attacher and the kubelet, less Unknown).
 func Rejected(c codes.Code) bool {
 	switch c {
 	case codes.OK, codes.Canceled, codes.Unknown, codes.DeadlineExceeded,

@@ -4,15 +4,15 @@ package decide
 
 import "time"
 
-// Backoff says how long failed steps wait before they are tried again.
+// Backoff is how long failed steps wait before they are tried again.
 type Backoff struct {
 	// First is the wait after the first failure, and at least this long after
 	// any; it doubles with each further one, up to Max.
 	First, Max time.Duration
 }
 
-// jitterShare of a wait is added at random, so that what failed together is
-// not tried together again.
+// jitterShare of a wait is added at random: simultaneous failures are tried again at different
+// times.
 const jitterShare = 0.2
 
 // After is the wait after a number of failures in a row, at least one, given a

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rules are what a Book decides by.
+// Rules are the rules of a Book.
 type Rules struct {
 	// Driver is the name of the CSI driver.
 	Driver string
@@ -24,7 +24,7 @@ type Rules struct {
 	Random func() float64
 }
 
-// Validate reports every field that nothing can be decided by.
+// Validate reports every field that prevents decisions.
 func (r Rules) Validate() error {
 	var errs []error
 	if r.Driver == "" {
@@ -55,7 +55,7 @@ type Book struct {
 	unplaced map[string]*record
 	// full are attachments that their node had no room for, by UID.
 	full map[string]*record
-	// press are those that the driver pushes back.
+	// press has the attachments that the driver pushes back.
 	press pushBack
 	// looked is how many records, and volumes by their names, were looked at so far.
 	looked int
@@ -77,7 +77,7 @@ func NewBook(rules Rules) (*Book, error) {
 // unplacedPrefix starts the VolumeID of an attachment of an unknown volume. NUL is in no handle.
 const unplacedPrefix = "\x00"
 
-// key is the VolumeID that an attachment is decided under.
+// key is the VolumeID of the decisions on an attachment.
 func key(a *Attachment) VolumeID {
 	if a.Volume == "" {
 		return VolumeID(unplacedPrefix + a.UID)
@@ -85,7 +85,6 @@ func key(a *Attachment) VolumeID {
 	return a.Volume
 }
 
-// link puts a record under its volume.
 func (b *Book) link(r *record) {
 	id := key(&r.Attachment)
 	v := b.volumes[id]
@@ -100,7 +99,6 @@ func (b *Book) link(r *record) {
 	}
 }
 
-// unlink takes a record from its volume.
 func (b *Book) unlink(r *record) {
 	v := b.volumes[key(&r.Attachment)]
 	if v == nil {
@@ -113,7 +111,6 @@ func (b *Book) unlink(r *record) {
 	}
 }
 
-// drop forgets a record.
 func (b *Book) drop(r *record) {
 	b.unlink(r)
 	delete(b.records, r.UID)
@@ -122,11 +119,11 @@ func (b *Book) drop(r *record) {
 	b.forgotten = append(b.forgotten, r.UID)
 }
 
-// Knows says whether the Book still has anything to decide for an attachment.
+// Knows says whether the Book still has decisions to make for an attachment.
 func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
 
-// Forgotten are the attachments, by UID, that the Book has forgotten since the last call: an attachment
-// may be long gone, with another answering for it.
+// Forgotten are the UIDs of attachments that the Book has forgotten since the last call; they may
+// be long gone.
 func (b *Book) Forgotten() []string {
 	list := b.forgotten
 	b.forgotten = nil

@@ -17,8 +17,8 @@ import (
 // mostLooks is how often one Next looks at each attachment of a volume, on average, at most.
 const mostLooks = 8
 
-// next is Next for disk-1, which may look at its attachments, and others that may be its own,
-// as often as their number allows.
+// next is Next for disk-1, which may look at its attachments, and others that may be its own, as
+// often as their number allows.
 func (d *desk) next(attachments int) []decide.Step {
 	d.t.Helper()
 	before := d.book.Looked()
@@ -37,8 +37,8 @@ func manyNodes(n int) []string {
 	return list
 }
 
-// A decision on a volume costs in proportion to its attachments, at any nodes: all other volumes of the
-// driver wait for it.
+// A decision on a volume costs in proportion to its attachments, at any nodes: all other volumes of
+// the driver wait for it.
 func TestNextCostsInProportion(t *testing.T) {
 	const many = 500
 	later := func(i int) func(*decide.Attachment) {
@@ -88,8 +88,8 @@ func TestNextCostsInProportion(t *testing.T) {
 	}
 }
 
-// A shared volume is attached to many nodes, some calls at a time: no decision on the way
-// costs more than in proportion.
+// A shared volume is attached to many nodes, some calls at a time: each decision costs at most in
+// proportion.
 func TestSharedVolumeAtManyNodes(t *testing.T) {
 	const many, atATime = 300, 20
 	d := newDesk(t)
@@ -126,8 +126,8 @@ func TestSharedVolumeAtManyNodes(t *testing.T) {
 	d.offers()
 }
 
-// VolumeAttachments may be seen before their PersistentVolumes are, as at a start: that their
-// volumes come to light costs in proportion to them, and not each a look at all volumes.
+// VolumeAttachments may be seen before their PersistentVolumes, as at a start. Finding their
+// volumes costs in proportion to them, without a look at all volumes for each.
 func TestVolumesComeToLightInProportion(t *testing.T) {
 	const many = 500
 	d := newDesk(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// desk plays a Book step by step: a test says which objects are seen, which steps must be offered then,
-// and how they end.
+// desk plays a Book step by step: a test lists the seen objects, the steps that must be offered
+// then, and their ends.
 type desk struct {
 	t    *testing.T
 	book *decide.Book
@@ -38,8 +38,8 @@ func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
 
 func looks(r *decide.Rules) { r.Looks = true }
 
-// wanted is an attachment of disk-1, an exclusive volume, to attach to a node: va-a and uid-a at node
-// a, which is id-a to the driver.
+// wanted is an attachment of disk-1, an exclusive volume, to attach to a node: va-a and uid-a at
+// node a, with the driver's ID id-a.
 func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	a := decide.Attachment{
 		Name: "va-" + node, UID: "uid-" + node, Node: node, Created: epoch,
@@ -51,7 +51,6 @@ func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment 
 	return a
 }
 
-// stamped is one with the finalizer, and the node's ID.
 func stamped(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	a := wanted(node)
 	a.Stamped, a.NodeID = true, a.TargetID
@@ -70,14 +69,13 @@ func shared(a *decide.Attachment)      { a.Exclusive = false }
 func kept(a *decide.Attachment)        { a.Deleting, a.Kept = true, true }
 func wantedAgain(a *decide.Attachment) { a.Wanted, a.Mark = true, "wanted" }
 
-// of makes it one of another volume, with a name and a UID of its own.
+// of moves it to another volume, with a name and a UID of its own.
 func of(volume decide.VolumeID) func(*decide.Attachment) {
 	return func(a *decide.Attachment) {
 		a.Volume, a.Name, a.UID = volume, a.Name+"-"+string(volume), a.UID+"-"+string(volume)
 	}
 }
 
-// named gives it another name and UID.
 func named(name string) func(*decide.Attachment) {
 	return func(a *decide.Attachment) { a.Name, a.UID = name, "uid-"+name }
 }
@@ -103,7 +101,6 @@ func text(s decide.Step) string {
 	return line
 }
 
-// offers checks which steps there are for disk-1.
 func (d *desk) offers(want ...string) {
 	d.t.Helper()
 	d.offersOf(handle, want...)
@@ -154,14 +151,13 @@ func (d *desk) ends(s decide.Step, result decide.Result) []decide.VolumeID {
 	return d.book.Done(s, result, d.now)
 }
 
-// does begins a step and ends it.
 func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
 	d.t.Helper()
 	return d.ends(d.starts(want), result)
 }
 
-// stamps has the Book itself write the finalizer of a new attachment at node a, so that
-// no call can be under way for it.
+// stamps has the Book itself write the finalizer of a new attachment at node a: no call can be
+// under way for it.
 func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 	d.t.Helper()
 	d.see(wanted("a", changes...))
@@ -170,7 +166,6 @@ func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 	d.ends(s, ok)
 }
 
-// ok is a success.
 var ok = decide.Result{}
 
 // failed is a failure with a code, also as its text.

@@ -47,8 +47,8 @@ func (p *pass) finish(r *record) move {
 	return move{}
 }
 
-// stays says whether nothing but its own deletion concerns a volume that is
-// wanted again where it is: no call under way, and no other node waiting.
+// stays says whether only its own deletion concerns a volume that is wanted again where it is: no
+// call under way, and no other node waiting.
 func (p *pass) stays(r *record) bool {
 	return !p.busy(r) && !p.outdated(r) && p.contender(r) == nil
 }
@@ -64,9 +64,8 @@ func (r *record) undetachable() Reason {
 	return Reason{}
 }
 
-// usedHere is another attachment at the same node that is not being deleted and has the volume there.
-// Unpublishing would take it from that attachment as well. The asking attachment is being deleted, or
-// gone.
+// usedHere is another attachment at the same node that keeps the volume there: an unpublish would
+// take it from that attachment also. The asking attachment is being deleted, or gone.
 func (p *pass) usedHere(r *record) *record {
 	if p.users == nil {
 		p.users = map[place]*record{}
@@ -82,9 +81,9 @@ func (p *pass) usedHere(r *record) *record {
 // uses says whether an attachment has the volume and keeps it.
 func (r *record) uses() bool { return !r.Deleting && !r.gone && r.maybe() }
 
-// ghost is the chain of an attachment whose object is gone though its volume may still be at its node:
-// its finalizer was taken off, or the volume was wanted again. It is unpublished when another node
-// wants the volume, or when the volume has had no user here for a while.
+// ghost is the chain of an attachment with a deleted object and a volume that may still be at its
+// node: its finalizer was taken off, or the volume was wanted again. It is unpublished when another
+// node wants the volume, or after a while without a user here.
 func (p *pass) ghost(r *record) move {
 	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
 		return move{}

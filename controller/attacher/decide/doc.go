@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decide holds the rules of the attacher: which CSI call or API write comes next for a volume.
-// Its inputs are the seen objects and the ends of calls and writes; its outputs are steps. It does no
-// I/O, reads no clock and has no goroutines.
+// Package decide holds the rules of the attacher: which CSI call or API write comes next for a
+// volume. Its inputs are the seen objects and the ends of calls and writes; its outputs are steps.
+// It does no I/O, reads no clock and has no goroutines.
 //
 // The unit of work is a volume: a driver's volume handle, over all its VolumeAttachments. A step
-// follows from the present facts, never from the last step, so that restarts, retries and lost events
-// are harmless. A Book keeps the facts that only this process can know: for each attachment, whether
+// follows from the present facts, never from the last step: restarts, retries and lost events are
+// harmless. A Book keeps the facts that only this process can know: for each attachment, whether
 // the volume is at that node, is certainly not, or may be.
 //
-// The load of the driver is decided over all volumes: a Limit says how many calls it gets at a time,
-// and when it pushes all back, the Book tries again for all together.
+// The load of the driver is decided over all volumes: a Limit bounds its simultaneous calls. When
+// it pushes all calls back, the Book tries again for all together.
 //
 // Invariants:
 //   - An exclusive volume is published at a node only while it is certainly nowhere else, and with one

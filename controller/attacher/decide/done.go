@@ -13,8 +13,7 @@ import (
 // repeated at once.
 const movedTries = 3
 
-// Start takes note that a step has begun. From here on the volume may be where
-// a call takes it.
+// Start notes that a step has begun. From here on the volume may be where a call takes it.
 func (b *Book) Start(s Step, now time.Time) {
 	r := b.records[s.UID]
 	if r == nil {
@@ -36,12 +35,12 @@ func (b *Book) Start(s Step, now time.Time) {
 		r.evidence, r.proved = Unknown, false
 	case Unpublish:
 		r.evidence, r.proved, r.rejected = Unknown, false, false
-	default: // to send any other step changes no fact about the volume
+	default: // any other step changes no fact about the volume
 	}
 }
 
-// Done takes the end of a step. All objects seen meanwhile, answers of writes included, must be taken
-// in first. It returns the volumes with news to decide about.
+// Done takes the end of a step, after all objects seen meanwhile and answers of writes. It returns
+// the volumes that need new decisions.
 func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	r := b.records[s.UID]
 	if r == nil {
@@ -78,7 +77,7 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	return touched
 }
 
-// answered takes in what the end of a publish or an unpublish shows about the driver, and returns the
+// answered takes in the driver's news from the end of a publish or an unpublish, and returns the
 // volumes that are tried again for it.
 func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
 	switch code := result.Failed.Code; {
@@ -106,8 +105,8 @@ func (b *Book) published(r *record, s Step, result Result, now time.Time) {
 	b.notFull(r)
 }
 
-// unpublished returns the volume of an attachment that has waited for room at
-// the node, which there is now.
+// unpublished returns the volume of an attachment that has waited for room at the node, if there is
+// room now.
 func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (VolumeID, bool) {
 	r.secret = false
 	if result.Failed.IsZero() {
@@ -124,8 +123,8 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 	return "", false
 }
 
-// layGhosts forgets the attachments of a volume that are gone and may have left
-// it where an unpublish has just succeeded.
+// layGhosts forgets the gone attachments of a volume that may have left it where an unpublish has
+// just succeeded.
 func (b *Book) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
 		if ghost.gone && ghost.Node == r.Node && ghost.volumeID() == nodeID {
@@ -145,8 +144,8 @@ func (r *record) see(result Result) {
 	}
 }
 
-// wrote takes in the end of a write that brings the volume forward. The driver is never asked again for
-// an answer that is about to be written.
+// wrote takes in the end of a write that brings the volume forward. The driver is never asked again
+// for an answer that is about to be written.
 func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	if s.Do == Stamp && result.Moved && r.Stamped && r.evidence == Absent {
 		r.evidence, r.proved, r.doubted = Unknown, false, true // a foreign finalizer, and call

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment gives way to an older one of the same volume. If no report says that the volume is at
-// its node, an unpublish proves that it is not: if one can be called.
+// An attachment gives way to an older one of the same volume. If the volume is not reported at its
+// node, an unpublish proves its absence, if possible.
 func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	for name, c := range map[string]struct {
@@ -40,8 +40,8 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	}
 }
 
-// An attachment that waits for another node says why that one keeps the volume, if a detach there has
-// failed; a failed attach says nothing about that.
+// An attachment that waits for another node gives the reason of a failed detach there; a failed
+// attach is no such reason.
 func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -88,8 +88,8 @@ func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// A volume that was unpublished at the node's old ID is published at the new one, though
-// the object still says that it is attached.
+// A volume that was unpublished at the node's old ID is published at the new one, though the object
+// still says that it is attached.
 func TestPublishedAnewAtTheNewID(t *testing.T) {
 	moves := func(a *decide.Attachment) { a.TargetID = "id-a2" }
 	d := newDesk(t)
@@ -139,7 +139,6 @@ func TestFinalizerTakenOffByHand(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The Secret is read before each call anew.
 func TestSecretIsReadForEachCall(t *testing.T) {
 	secret := func(a *decide.Attachment) { a.NeedsSecret = true }
 	d := newDesk(t)
@@ -188,8 +187,8 @@ func TestListedBeforeALook(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An attachment of an unknown volume holds back the volume that its name says: if the volume may be
-// there, and another place would be a second one.
+// An attachment of an unknown volume holds back the volume of its name, if it may have the volume
+// at another place.
 func TestUnplacedHoldsBack(t *testing.T) {
 	name := func(node string) func(*decide.Attachment) {
 		return named(ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, ledger.NodeName(node)))
@@ -227,8 +226,8 @@ func TestStaysBesideItsHeir(t *testing.T) {
 	d.offers("release va-a", "stamp z id-a")
 }
 
-// A finalizer whose write found the object changed leaves a doubt if another component wrote it, and
-// only before any call of this process.
+// A finalizer leaves a doubt if its write found the object changed and another component wrote it,
+// and only before any call of this process.
 func TestWhichChangeIsDoubted(t *testing.T) {
 	stays := func(t *testing.T, d *desk) {
 		t.Helper()

@@ -31,10 +31,9 @@ func (p *pass) blocker(r *record) *record {
 	return first
 }
 
-// adopt gives gone attachments of unseen PersistentVolumes to the exclusive volume that their names
-// say, once that is wanted somewhere: their remains are undone as its own. Their PersistentVolume may
-// never be seen: its disk can have come back under another name. Their calls then count as those of
-// another attachment of the volume.
+// adopt gives gone attachments of unseen PersistentVolumes to the exclusive volume of their names,
+// once that is wanted at a node: their remains are undone as its own. Their PersistentVolume may
+// never be seen: its disk can have come back under another name.
 func (p *pass) adopt() {
 	if len(p.contenders) == 0 {
 		return
@@ -63,9 +62,9 @@ func apart(a, b *record) bool {
 	return !a.with(b) && !a.joins(b) && !b.joins(a)
 }
 
-// joins says whether an attachment was made for a live migration from another one. The source's name
-// stays on the object for its life, but means the attachment that was there when the target was made: a
-// later attachment at the same node is no source.
+// joins says whether an attachment was made for a live migration from another one. The source's
+// name stays on the object, but means only the attachment from the time of its creation: a later
+// attachment at the same node is no source.
 func (r *record) joins(source *record) bool {
 	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
@@ -99,8 +98,8 @@ func (p *pass) contends(r *record) bool {
 	return r.known() || !p.outdated(r) && r.unpublishable().IsZero()
 }
 
-// firstServed orders the attachments that want an exclusive volume: first its known or former place,
-// then the newer transitions, then the older object. It is total: exactly one goes first.
+// firstServed orders the attachments that want an exclusive volume: first its known or former
+// place, then the newer transitions, then the older object. It is total: exactly one goes first.
 func firstServed(a, b *record) int {
 	if a.keeps() != b.keeps() {
 		if a.keeps() {

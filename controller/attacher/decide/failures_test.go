@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// A success begins the backoff anew.
 func TestSuccessForgetsFailures(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -30,7 +29,7 @@ func TestSuccessForgetsFailures(t *testing.T) {
 	d.wakes(time.Second / 2)
 }
 
-// A deletion waits for no failure before it, be it of an unpublish.
+// A deletion waits for no earlier failure, not even of an unpublish.
 func TestDeletionForgetsFailures(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }), attached("b"))
@@ -40,8 +39,8 @@ func TestDeletionForgetsFailures(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A finalizer that can't be written is told. That it can't be written that a volume is
-// attached is not, since the same write would tell it.
+// A failed write of a finalizer is told. A failed write of attached is not, since the same write
+// would tell it.
 func TestWhichWriteFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		a    decide.Attachment
@@ -67,8 +66,8 @@ func TestWhichWriteFailed(t *testing.T) {
 	d.wakes(time.Second)
 }
 
-// A write that finds its object changed is repeated at once, three times, and then
-// told and repeated after a pause; success begins that anew.
+// A write that finds its object changed is repeated at once, three times, and then told and
+// repeated after a pause. A success begins anew.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		a    decide.Attachment
@@ -99,8 +98,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	d.offers("report-attach va-a: changed")
 }
 
-// Nothing may end a deletion without an unpublish where the place of the volume is not
-// known by the node's ID.
+// Nothing may end a deletion without an unpublish if the volume's place is not known by the node's
+// ID.
 func TestStaysNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.NodeID = "" }))
@@ -134,8 +133,8 @@ func TestUnpublishEndsDoubt(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// Failures of one way say nothing about the other: an unpublish that fails after failed publishes
-// pauses as after a first failure.
+// Attach and detach count failures apart: an unpublish that fails after failed publishes pauses as
+// after a first failure.
 func TestWaysFailOnTheirOwn(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }))
@@ -156,8 +155,8 @@ func TestWaysFailOnTheirOwn(t *testing.T) {
 	d.wakes(time.Second)
 }
 
-// A publish that timed out may still take effect: a driver that refuses to unpublish then does not say
-// that the volume stays.
+// A publish that timed out may still take effect: the driver's refusal to unpublish is then no
+// proof that the volume stays.
 func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -223,7 +222,7 @@ func TestStampEndsNoBackoff(t *testing.T) {
 	}
 }
 
-// A driver that lists a volume where it has said that it is not any more is asked again.
+// The driver lists a volume after its answer that the volume is not there: it is asked again.
 func TestListedAfterUnpublish(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", deleting))
@@ -238,8 +237,8 @@ func TestListedAfterUnpublish(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An object that carries the finalizer when it is first seen, and is not attached, may
-// have a call of another process under way.
+// An object that carries the finalizer at first sight, and is not attached, may have a call of
+// another process under way.
 func TestStampedByWhoeverCameBefore(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -268,7 +267,8 @@ func TestDetachedStatusBacksOff(t *testing.T) {
 	d.offers("mark-detached va-a")
 }
 
-// An attachment with a foreign finalizer, whose volume stays, is not written down as detached.
+// If the volume of an attachment with a foreign finalizer stays, it is not written down as
+// detached.
 func TestKeptAndStays(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -279,7 +279,7 @@ func TestKeptAndStays(t *testing.T) {
 	d.offers()
 }
 
-// Nor if the object does not carry the node's ID.
+// The same holds if the object does not carry the node's ID.
 func TestStaysWhereTheObjectSays(t *testing.T) {
 	bare := func(a *decide.Attachment) { a.NodeID = "" }
 	d := newDesk(t)

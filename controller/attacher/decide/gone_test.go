@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that an attachment has left at its node is unpublished two minutes after it
-// has gone, counted from the first time that this is told.
+// A volume that an attachment has left at its node is unpublished two minutes after it has gone,
+// counted from the first report of this.
 func TestLostTwice(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -32,7 +32,6 @@ func TestLostTwice(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An unpublish for an attachment that is gone waits after each failure.
 func TestGhostBacksOff(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -52,8 +51,8 @@ func TestGhostBacksOff(t *testing.T) {
 	}
 }
 
-// While a call for an attachment that is gone is under way, another one at the same
-// node waits, and answers for the volume after.
+// While a call for a gone attachment is under way, another one at the same node waits, and answers
+// for the volume after.
 func TestLostWithACallUnderWay(t *testing.T) {
 	for name, order := range map[string]func(d *desk){
 		"the other one was there before": func(d *desk) {
@@ -98,8 +97,8 @@ func TestInheritedDoubt(t *testing.T) {
 	d.offers("unpublish next id-a")
 }
 
-// An attachment of an unknown volume holds back the volume that its name says; once it is gone, or its
-// volume is known, the volume is decided on again.
+// An attachment of an unknown volume holds back the volume of its name, until it is gone, or its
+// volume is known.
 func TestUnplacedByName(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
 	unplaced := attached("a", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -147,7 +146,7 @@ func TestUnplacedInOrder(t *testing.T) {
 	}
 }
 
-// A publication that an unpublish for another attachment of the node took away as well leaves the book.
+// An unpublish for another attachment of the node ends a publication, and it leaves the book.
 func TestUnpublishLaysGhosts(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -162,7 +161,7 @@ func TestUnpublishLaysGhosts(t *testing.T) {
 	}
 }
 
-// A ghost lets another node wait only if an attachment there is to be attached.
+// A ghost lets another node wait only if an attachment there wants the volume.
 func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
@@ -185,7 +184,6 @@ func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An outdated attachment hurries none.
 func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	d := newDesk(t)
@@ -197,8 +195,8 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	d.offers("unpublish va-a id-a", "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment")
 }
 
-// An attachment that is gone before its PersistentVolume was seen lets an exclusive volume go elsewhere, once its place is
-// unpublished: its name says which volume it is of. Under another name it says nothing.
+// If an attachment is gone before its PersistentVolume was seen, its name gives its volume: an
+// exclusive volume goes elsewhere once the place is unpublished. Another name gives none.
 func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	const elsewhere = "stamp va-b id-b"
 	after := func(name string) *desk {
@@ -230,7 +228,7 @@ func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	}
 }
 
-// Nor about another machine of the node.
+// An unpublish also says nothing about another machine of the node.
 func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	d := newDesk(t)
@@ -243,8 +241,8 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// The remains of a gone attachment stay if no call can be made for them, and if another attachment has
-// the volume at the same place.
+// The remains of a gone attachment stay if no call for them is possible, and while another
+// attachment has the volume at the same place.
 func TestGhostThatStays(t *testing.T) {
 	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	for name, play := range map[string]func(d *desk){
@@ -271,7 +269,7 @@ func TestGhostThatStays(t *testing.T) {
 	}
 }
 
-// A shared volume may be at many nodes: that it is wanted at another one hurries nothing.
+// A shared volume may be at many nodes: the wish of another node hurries nothing.
 func TestGhostOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared))
@@ -281,7 +279,6 @@ func TestGhostOfASharedVolume(t *testing.T) {
 	d.wakes(2 * time.Minute)
 }
 
-// A forgotten volume waits for no attachment any more.
 func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "b")
 	unplaced := attached("b", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -312,8 +309,8 @@ func TestVolumeStaysKnown(t *testing.T) {
 	}
 }
 
-// If the source of a live migration was taken away, its pod runs on, and the next attachment there does
-// not let the volume go: neither to an attached target, for which it waits, nor to another.
+// If a live migration's source was taken away, its pod runs on. The next attachment there does not
+// let the volume go: neither to an attached target, which it waits for, nor to another.
 func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {
@@ -350,8 +347,8 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	}
 }
 
-// Nor while it can't be published itself: the node plugin restarts, or the PersistentVolume is being
-// deleted, and the pod runs on.
+// The same holds while it can't be published itself: the node plugin restarts, or the
+// PersistentVolume is being deleted, and the pod runs on.
 func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

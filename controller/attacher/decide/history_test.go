@@ -79,14 +79,13 @@ func TestPastHistories(t *testing.T) {
 	}
 }
 
-// step delivers what there is, and begins and ends one step.
+// step delivers the present states, and begins and ends one step.
 func (w *world) step(outcome int) {
 	w.deliver()
 	w.begin()
 	w.finish(0, outcome)
 }
 
-// attach brings the volume to a node.
 func (w *world) attach(node string) {
 	w.create(node, 0)
 	for !w.objects["va-"+node].attached {

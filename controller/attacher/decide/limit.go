@@ -9,13 +9,11 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Limit is how many calls a driver is given at a time. It starts wide, grows
-// while the driver keeps up, and halves when the driver pushes back: additive
-// increase, multiplicative decrease, as in TCP, and as there a limit that was cut
-// far below what the driver has taken before doubles with each round of calls
-// until it is near. A driver that answers late has a queue of its own, and more
-// calls would only wait there until they time out: it does not grow to where they
-// would. Its methods are serial.
+// Limit bounds a driver's simultaneous calls. It starts wide, grows while the driver keeps up, and
+// halves when the driver pushes back: additive increase, multiplicative decrease, as in TCP. As in
+// TCP, a limit that was cut far below the driver's earlier load doubles with each round of calls
+// until it is near. A driver that answers late has a queue of its own, where more calls would only
+// time out: the limit does not grow so far. Its methods are serial.
 //
 // Invariant: floor <= size <= most, floor <= brink <= most.
 type Limit struct {
@@ -24,17 +22,17 @@ type Limit struct {
 	late  time.Duration
 	size  float64
 	inUse int
-	// quickest is the time of the quickest successful call since the driver was last idle, and prompt
-	// the largest place of a call that took hardly longer: the driver carries out at least so many at a
-	// time.
+	// quickest is the time of the quickest successful call since the driver was last idle, and
+	// prompt the largest place of a hardly longer call: the driver carries out at least so many at
+	// a time.
 	quickest time.Duration
 	prompt   int
-	// brink is half of the size at which the driver began to push back. Up to it each success adds one,
-	// so twice as many with each round of calls, or more.
+	// brink is half of the size at which the driver began to push back. Up to it each success adds
+	// one: a round of calls doubles the size, or more.
 	brink float64
 	cutAt time.Time
-	// kept: the driver has kept up since the last cut. If it pushes back before that, it is away, and
-	// its capacity is unknown.
+	// kept: the driver has kept up since the last cut. A driver that pushes back before that is
+	// away, and its capacity is unknown.
 	kept bool
 }
 
@@ -45,8 +43,8 @@ const (
 	floorLimit = 10
 	// lateShare of a call's timeout is late.
 	lateShare = 2
-	// An answer that is prompt takes no longer than the quickest one and that part
-	// of it again, and has the limit grow by promptStep.
+	// A prompt answer takes at most the quickest time and that part of it again, and lets the limit
+	// grow by promptStep.
 	promptShare = 2
 	promptStep  = 3
 )
@@ -89,9 +87,8 @@ func (l *Limit) Take(now time.Time) (Turn, bool) {
 	return Turn{now, l.inUse}, true
 }
 
-// Free gives the place of a call back and learns from how it ended: own is that
-// its end says something of its volume and not of the driver. Calls that were
-// under way when the limit was cut say nothing new.
+// Free gives the place of a call back and learns from its end; own: the end concerns its volume and
+// not the driver. Calls from before the last cut give no news.
 func (l *Limit) Free(turn Turn, code codes.Code, own bool, now time.Time) {
 	took, fresh := now.Sub(turn.Began), turn.Began.After(l.cutAt)
 	fills := 2*l.inUse >= l.Size()
@@ -118,8 +115,8 @@ func (l *Limit) grow(prompt bool) {
 	l.size = min(l.size+by, float64(l.most))
 }
 
-// timed says whether a call was answered about as quickly as any before: then the
-// driver has no queue yet.
+// timed says whether a call was answered about as quickly as any before: then the driver has no
+// queue yet.
 func (l *Limit) timed(turn Turn, took time.Duration) bool {
 	if l.quickest == 0 || took < l.quickest {
 		l.quickest = max(took, 1)
@@ -131,8 +128,7 @@ func (l *Limit) timed(turn Turn, took time.Duration) bool {
 	return true
 }
 
-// wait is how long a call would take that is one more than there may be, by a
-// driver that carries out no more at a time than it has shown to.
+// wait is how long one call above the limit would take, by the driver's shown capacity.
 func (l *Limit) wait() time.Duration {
 	return time.Duration(float64(l.quickest) * l.size / float64(max(l.prompt, 1)))
 }
@@ -145,8 +141,7 @@ func (l *Limit) cut(now time.Time) {
 	l.cutAt, l.kept = now, false
 }
 
-// PushesBack says whether a code is how a driver says that it has too much to
-// do.
+// PushesBack says whether a code means that the driver has too much to do.
 func PushesBack(c codes.Code) bool {
 	switch c {
 	case codes.ResourceExhausted, codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:

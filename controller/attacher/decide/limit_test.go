@@ -31,7 +31,6 @@ func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Tim
 	}
 }
 
-// all takes as many calls as there is room for.
 func all(l *decide.Limit, at time.Time) []decide.Turn {
 	var turns []decide.Turn
 	for {
@@ -86,8 +85,8 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 	}
 }
 
-// A driver with a fixed capacity gets about as many calls: a push-back after it has kept up means too
-// much, and growth towards that is slow.
+// A driver with a fixed capacity gets about as many calls: after it has kept up, a push-back means
+// too much, and the limit grows slowly towards that.
 func TestLimitStaysNearTheBrink(t *testing.T) {
 	const takes = 100
 	l := newLimit(t, 1000)
@@ -110,7 +109,8 @@ func TestLimitStaysNearTheBrink(t *testing.T) {
 	}
 }
 
-// queueing is a driver that carries out so many calls at a time, in order, and lets the others wait.
+// queueing is a driver that carries out so many calls at a time, in order, and lets the others
+// wait.
 type queueing struct {
 	parallel int
 	latency  time.Duration
@@ -136,9 +136,8 @@ func (d *queueing) call(at time.Time) time.Time {
 	return d.turns[first]
 }
 
-// burst has a driver asked for so many calls that are all there at once, and
-// returns how long it takes until the last is answered, and how long the longest
-// call took.
+// burst asks a driver for so many calls at once, and returns the time until the last answer, and
+// the time of the longest call.
 func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	t.Helper()
 	l := newLimit(t, 1000)
@@ -166,8 +165,8 @@ func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	return now.Sub(epoch), longest
 }
 
-// TestLimitCostsLittle: a driver that keeps up is never the slower for it, and
-// one with a queue is never asked so much that calls time out in it.
+// TestLimitCostsLittle: the limit never slows a driver that keeps up, and no calls time out in the
+// queue of another.
 func TestLimitCostsLittle(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls    int

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// sizes checks the limit.
 func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	t.Helper()
 	if l.Size() != want {
@@ -20,8 +19,8 @@ func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	}
 }
 
-// one takes all calls that there is room for, ends the last with a code, and the others with a code
-// that says nothing.
+// one takes all calls that there is room for, ends the last with a code, and the rest with a code
+// without meaning.
 func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	turns := all(l, began)
 	slices.Reverse(turns)
@@ -31,9 +30,9 @@ func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	}
 }
 
-// A limit that is cut is near the brink: it grows by one with a round of successes. A limit that was
-// cut twice with no success in between was cut since the driver is away, and grows by three with each
-// prompt answer, by one with a slow one, up to the first cut.
+// A cut limit is near the brink: it grows by one with a round of successes. Two cuts without a
+// success in between mean that the driver is away: the limit grows by three with each prompt
+// answer, by one with a slow one, up to the first cut.
 func TestLimitGrows(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	l := newLimit(t, 1000)
@@ -116,7 +115,6 @@ func TestLimitKnowsThatTheDriverKeptUp(t *testing.T) {
 	sizes(t, l, 25, "one success at the brink")
 }
 
-// As long as a call is under way, the quickest answer is remembered.
 func TestLimitRemembersTheQuickest(t *testing.T) {
 	l := newLimit(t, 40)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
@@ -205,8 +203,7 @@ func TestLimitGoesByTheQuickest(t *testing.T) {
 	sizes(t, l, 17, "late, with all in use")
 }
 
-// A driver that has shown to carry out one call at a time has the next one wait for all
-// before it.
+// A driver that carries out one call at a time makes the next call wait for all before it.
 func TestLimitOfOneAtATime(t *testing.T) {
 	for took, grows := range map[time.Duration]bool{timeout / 20: true, timeout/20 + time.Millisecond: false} {
 		l := newLimit(t, 40)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// For how long a state that often ends by itself lasts before it is written to
-// the API: a write costs, and kube-controller-manager backs off on errors.
+// How long an often passing state lasts before it is written to the API: a write costs, and
+// kube-controller-manager backs off on errors.
 const (
 	missingGrace = time.Second
 	blockedGrace = 20 * time.Second
@@ -31,7 +31,6 @@ type move struct {
 
 func do(a Action) move { return move{do: a} }
 
-// pass decides on one volume at one moment.
 type pass struct {
 	*Book
 	together
@@ -41,9 +40,9 @@ type pass struct {
 	wake  time.Time
 }
 
-// Next returns the steps for a volume now, of different attachments, which may be carried out in
-// parallel, and when to call again if nothing is seen until then (zero: never). A step counts as begun
-// after Start; an unstarted step is offered again.
+// Next returns a volume's present steps, of different attachments, which may run in parallel, and
+// when to call again if nothing is seen until then (zero: never). A step counts as begun after
+// Start; an unstarted step is offered again.
 func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	v := b.volumes[id]
 	if v == nil {
@@ -100,8 +99,7 @@ func (p *pass) sleep(until time.Time) {
 	}
 }
 
-// show writes why an attachment waits, once it has lasted, unless the object
-// says so already.
+// show writes why an attachment waits, once it has lasted, unless the object says it already.
 func (p *pass) show(r *record, m move) {
 	if m.why != r.shown {
 		r.shown, r.shownSince, r.told, r.unshown, r.showAgain = m.why, p.now, false, 0, time.Time{}
@@ -124,7 +122,7 @@ func (p *pass) show(r *record, m move) {
 	p.add(r, move{do: report, why: m.why})
 }
 
-// backoff is the wait after failures of one side, with the reason to show.
+// backoff is the wait after failures of an attach or a detach, with the reason to show.
 func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	if r.waiting(detach, p.now) <= 0 {
 		return move{}, false
@@ -144,10 +142,9 @@ func (p *pass) note(r *record) move {
 	return do(MarkAttached)
 }
 
-// busy says whether the driver already has a call for the volume that this one
-// must not meet: any, of an exclusive volume, else one at the same node. (CSI
-// asks for one call for a volume at a time; attaching a shared volume to many
-// nodes would take for ever that way, and stock attachers never did.)
+// busy says whether the driver has a call for the volume that excludes this one: any call for an
+// exclusive volume, else a call at the same node. (CSI asks for one call for a volume at a time;
+// that would take for ever for a shared volume at many nodes, and stock attachers never did it.)
 func (p *pass) busy(r *record) bool {
 	return p.called[r.Node] || p.exclusive && len(p.called) > 0
 }

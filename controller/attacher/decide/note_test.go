@@ -27,7 +27,6 @@ func TestDriverThatPublishesNothing(t *testing.T) {
 	}
 }
 
-// An attached attachment with an error in its status is marked attached again, which clears the error.
 func TestErrorIsCleared(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -36,7 +35,7 @@ func TestErrorIsCleared(t *testing.T) {
 	d.offers("mark-attached va-a")
 }
 
-// An attachment whose volume becomes known late answers for the remains there.
+// An attachment with a volume that becomes known late answers for the remains there.
 func TestVolumeComesToLight(t *testing.T) {
 	next := func(a *decide.Attachment) { a.Name, a.UID = "next", "uid-next" }
 	d := newDesk(t)

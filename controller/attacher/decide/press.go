@@ -12,31 +12,32 @@ import (
 )
 
 // Each attachment that fails backs off on its own, up to minutes. When the driver pushes all back,
-// because it is throttled or away, those pauses say nothing about the volumes, and are too long once it
-// takes calls again. A crowd is therefore tried as a whole: at least one call every probeEvery, and on
-// each success two more, so that all have had their turn after as many rounds as their number has
-// binary digits, and never more at once than the driver has just shown to take.
+// because it is throttled or away, those pauses say nothing about the volumes, and are too long
+// once it takes calls again. A crowd is therefore tried as a whole: at least one call every
+// probeEvery, and on each success two more. All have had their turn after as many rounds as their
+// number has binary digits, and there are never more at once than the driver has just shown to
+// take.
 
 const (
-	// crowd is how many attachments must have been pushed back, and no call have
-	// succeeded in between, to say something of the driver.
+	// crowd is how many attachments must have been pushed back, without a success in between, for a
+	// conclusion about the driver.
 	crowd = 3
-	// probeEvery is the longest time that a driver which pushes back is not asked.
+	// probeEvery is the longest time without a call to a driver that pushes back.
 	probeEvery = 30 * time.Second
 	// easedBy is how many are tried again for each success.
 	easedBy = 2
-	// maxEased is how often an attachment of a crowd is eased: a driver with a fixed capacity refuses
-	// every second one. An attachment that is refused more often has its own trouble.
+	// maxEased is how often an attachment of a crowd is eased: a driver with a fixed capacity
+	// refuses every second one. More refusals are the attachment's own trouble.
 	maxEased = 8
 )
 
-// pushBack has the attachments whose last call the driver has pushed back.
+// pushBack has the attachments with a last call that the driver has pushed back.
 type pushBack struct {
 	// line has the attachments of a crowd, which are tried again early: the longest wait first.
 	line list.List
 	// streak has the attachments pushed back since the last success, until they are a crowd.
 	streak map[*record]struct{}
-	// crowded: no call has succeeded since there was one.
+	// crowded: no call has succeeded since there was a crowd.
 	crowded bool
 	// probe is when the next of a crowd is due by itself.
 	probe time.Time
@@ -45,8 +46,8 @@ type pushBack struct {
 // Crowded says whether the driver pushes all back: a push-back for one volume is for all.
 func (b *Book) Crowded() bool { return b.press.crowded }
 
-// pushedBack takes note that a call has ended with a code that PushesBack, after
-// the backoff has been set.
+// pushedBack notes that a call has ended with a code that PushesBack, after the backoff has been
+// set.
 func (p *pushBack) pushedBack(r *record, now time.Time) {
 	switch {
 	case p.crowded:
@@ -81,8 +82,8 @@ func (p *pushBack) join(r *record) {
 	p.streak = nil
 }
 
-// isCrowd says whether pushed-back attachments say something about the driver. Attachments of a full
-// node say something about the node.
+// isCrowd says whether pushed-back attachments allow a conclusion about the driver. Attachments of
+// a full node allow one about the node.
 func isCrowd(streak map[*record]struct{}) bool {
 	if len(streak) < crowd {
 		return false

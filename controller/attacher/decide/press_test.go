@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all at node a, each
-// with a publish that has ended with a code, a second apart.
+// crowded is a desk with n volumes, disk-0 and so on, each at its own node, or all at node a. Their
+// publishes have ended with a code, a second apart.
 func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -46,7 +46,8 @@ func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeI
 	return d.ends(s, failed(code))
 }
 
-// Three that are pushed back say something about the driver, unless they are of one full node.
+// Three pushed-back attachments allow a conclusion about the driver, unless they are of one full
+// node.
 func TestWhoIsACrowd(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
@@ -69,7 +70,7 @@ func TestWhoIsACrowd(t *testing.T) {
 	}
 }
 
-// A success in between makes those before it no part of a crowd.
+// A success in between takes the earlier ones out of a crowd.
 func TestSuccessEndsAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(2, false))
@@ -81,7 +82,6 @@ func TestSuccessEndsAStreak(t *testing.T) {
 	}
 }
 
-// An attachment under deletion does not count.
 func TestDeletionLeavesAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(0, false, deleting))
@@ -92,7 +92,7 @@ func TestDeletionLeavesAStreak(t *testing.T) {
 	}
 }
 
-// A crowd lasts until a call succeeds, or none of it is left. To see it again changes nothing.
+// A crowd lasts until a call succeeds, or none of it is left. Seeing it again changes nothing.
 func TestWhenACrowdEnds(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for i := range 3 {
@@ -143,7 +143,7 @@ func TestTwoForASuccess(t *testing.T) {
 	}
 }
 
-// One of a crowd is tried every 30 s at the latest, however long the others wait.
+// An attachment of a crowd is tried every 30 s at the latest, however long the others wait.
 func TestACrowdIsProbed(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for range 8 {
@@ -260,7 +260,6 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A failure is news for its own volume only.
 func TestFailureTouchesItsVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", deleting))
@@ -274,8 +273,8 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
-// An attachment that is tried again for others' success and pushed back once more waits no longer than
-// before; after eight times it has its own trouble.
+// An attachment that others' success had tried again, and that is pushed back once more, waits no
+// longer than before; after eight times it has its own trouble.
 func TestEased(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for n := range 12 { // two of the three have their turn with each
@@ -312,7 +311,6 @@ func TestEasedOnTheOtherWay(t *testing.T) {
 	}
 }
 
-// An unpublish says as much of the driver as a publish does.
 func TestUnpublishesAreOfACrowd(t *testing.T) {
 	d := newDesk(t)
 	for i := range 4 {
@@ -367,7 +365,7 @@ func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 	}
 }
 
-// A push-back of one alone waits as long as any failure.
+// A single pushed-back attachment waits as after any failure.
 func TestPushedBackAlone(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -402,7 +400,6 @@ func TestNotEasedBySuccess(t *testing.T) {
 	d.wakes(2 * time.Second)
 }
 
-// An attachment that is being deleted keeps its turn when it is seen again.
 func TestDeletedKeepsItsTurn(t *testing.T) {
 	d := newDesk(t)
 	for i := range 4 {

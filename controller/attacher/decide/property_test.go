@@ -18,10 +18,9 @@ import (
 
 var nodes = []string{"a", "b", "c"}
 
-// TestAnyHistory drives the rules through random histories: objects come and go, calls are answered,
-// rejected or time out with their effect still to come, writes fail, old states are seen, the process
-// is killed. The world judges every publish; at the end, with no more faults, everything must be where
-// it belongs.
+// TestAnyHistory drives the rules through random histories: objects come and go, calls succeed,
+// fail or time out with a late effect, writes fail, old states are seen, the process is killed. The
+// world judges every publish; at the end, without more faults, everything must be in its place.
 func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
 		t.Run(strconv.Itoa(i), func(t *testing.T) { proptest.Check(t, anyHistory) })
@@ -91,8 +90,8 @@ func (w *world) random(t *rapid.T) {
 	}
 }
 
-// claimed says whether another object of an exclusive volume is not being
-// deleted: then nothing is wanted again here.
+// claimed says whether another object of an exclusive volume is not being deleted: then nothing is
+// wanted again here.
 func (w *world) claimed(node string) bool {
 	for _, o := range w.objects {
 		if w.exclusive && o.node != node && !o.deleting {
@@ -102,7 +101,6 @@ func (w *world) claimed(node string) bool {
 	return false
 }
 
-// interfere is another component's change of an object.
 func (w *world) interfere(t *rapid.T) {
 	o := w.pick(t)
 	if o == nil {
@@ -214,8 +212,8 @@ func (w *world) atRest() {
 
 func nodeOf(id string) string { return id[3:4] } // id-a, id-a2
 
-// accounted says whether an object still answers for the volume at a node: one that was refused and
-// waits for its deletion, or that a foreign finalizer keeps.
+// accounted says whether an object still answers for the volume at a node: it was refused and waits
+// for its deletion, or a foreign finalizer keeps it.
 func (w *world) accounted(id string) bool {
 	for _, o := range w.objects {
 		if o.node == nodeOf(id) && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
@@ -250,13 +248,12 @@ func (w *world) finishLingering(i int, effect bool) {
 	}
 }
 
-// answer is what the driver says to a call.
 func (w *world) answer(c call, outcome int) decide.Result {
 	fail := func(code codes.Code) decide.Result {
 		w.logf("< %s %s: %s", c.step.Do, c.at, code)
 		return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
 	}
-	if c.step.Do == decide.Look { // a look or a refusal does not wait for anything
+	if c.step.Do == decide.Look { // a look or a refusal waits for nothing
 		w.logf("< look %s: %v", c.at, w.at(c.at))
 		return decide.Result{There: w.at(c.at)}
 	}
@@ -283,7 +280,6 @@ func (w *world) answer(c call, outcome int) decide.Result {
 	return decide.Result{Context: map[string]string{"device": c.at}}
 }
 
-// write is what the API server says to a write.
 func (w *world) write(c call, outcome int) decide.Result {
 	s := c.step
 	if s.Do == decide.ReadSecret && outcome != 1 {
@@ -335,9 +331,9 @@ func (w *world) apply(o *object, s decide.Step) {
 	}
 }
 
-// judgeRelease checks that the finalizer goes only when the volume is gone for certain, or is wanted
-// again where it is and nothing can take it away. The remains of an object that lost its finalizer
-// before this process started are unknown.
+// judgeRelease checks that the finalizer goes only when the volume is certainly gone, or is safely
+// kept where it is wanted again. The remains of an object that lost its finalizer before this
+// process started are unknown.
 func (w *world) judgeRelease(o *object) {
 	for _, c := range slices.Concat(w.lingering, w.running) {
 		if w.blind && c.step.UID != o.uid {

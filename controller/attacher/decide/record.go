@@ -11,8 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// sight is what the driver itself said of a volume at a node, since the last
-// call there.
+// sight is the driver's own statement of a volume at a node, since the last call there.
 type sight uint8
 
 const (
@@ -24,28 +23,27 @@ const (
 // record is an attachment with this process's own knowledge.
 type record struct {
 	Attachment
-	// gone: the object is no more, though the volume may still be at its node.
+	// gone: the object is deleted, though the volume may still be at its node.
 	gone   bool
 	goneAt time.Time
 
 	evidence Evidence
-	// atID is where this process has published; empty if that is for the object
-	// to say.
+	// atID is where this process has published; empty if the object has to say it.
 	atID string
-	// sentID is the node ID that a Stamp has sent and that was not seen on the
-	// object since: which one it carries is not certain. Invariant: a publish is
-	// called only at the ID that the object carries for certain.
+	// sentID is the node ID that a Stamp has sent and that was not seen on the object since: the
+	// object's ID is not certain. Invariant: a publish is called only at a certain ID of the
+	// object.
 	sentID string
 	sight  sight
 	// proved: an unpublish has succeeded, and no publish was called since.
 	proved bool
-	// left: an attachment that is gone, and that this one answers for, has left the volume here.
+	// left: a gone attachment, which this one answers for, has left the volume here.
 	left bool
 	// context is the publish context of the success that evidence stands for.
 	context map[string]string
 
-	// watched: this process saw the object before its deletion, so that no
-	// unpublish of another process can be under way.
+	// watched: this process saw the object before its deletion: no unpublish of another process can
+	// be under way.
 	watched bool
 	// rejected: the driver answered the last unpublish with a definite no.
 	rejected bool
@@ -88,8 +86,8 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 // known says whether the volume is reported at the attachment's node.
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
-// keeps says whether the volume is known to be at the attachment's node, or a gone attachment left it
-// there: it may be mounted there, also while it can't be published for this one.
+// keeps says whether the volume is known to be at the attachment's node, or a gone attachment left
+// it there: it may be mounted there, even if it can't be published for this one.
 func (r *record) keeps() bool {
 	return r.known() || r.left && r.maybe()
 }
@@ -100,7 +98,7 @@ func (r *record) volumeID() string {
 	return cmp.Or(r.atID, r.NodeID, r.TargetID)
 }
 
-// place is a node, and which machine it is to the driver.
+// place is a node, and the driver's ID of its machine.
 type place struct{ node, id string }
 
 // place is where the attachment has the volume, or would have it.
@@ -111,16 +109,15 @@ func (r *record) with(other *record) bool {
 	return r.place() == other.place()
 }
 
-// mayStay says whether the deletion may be finished without an unpublish, because the volume is wanted
-// again at the very node where it is. No call that could still take it away may be under way: the
-// driver has definitely refused, or was not asked and says that the volume is there. After a timeout,
-// or when another process may have called, only a successful unpublish ends the deletion.
+// mayStay says whether the deletion may end without an unpublish, because the volume is wanted
+// again at the same node. No call that could still take it away may be under way: the driver has
+// definitely refused, or was not asked and reports the volume there. After a timeout, or a possible
+// call of another process, only a successful unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
 		r.NodeID == r.TargetID && r.volumeID() == r.TargetID && r.TargetID != ""
 }
 
-// succeed forgets the failures so far.
 func (r *record) succeed() {
 	r.failures, r.cause, r.moved, r.eased, r.told = 0, Reason{}, 0, 0, false
 }
@@ -143,13 +140,12 @@ func longerWaiting(a, b *record) int {
 	return cmp.Or(a.failedAt.Compare(b.failedAt), strings.Compare(a.UID, b.UID))
 }
 
-// spared says whether a code only means that a driver which takes calls again was
-// given one too many.
+// spared says whether a code only means one call too many for a driver that takes calls again.
 func (r *record) spared(code codes.Code) bool {
 	return r.eased > 0 && r.eased < maxEased && PushesBack(code)
 }
 
-// waiting says for how long failures on a way still hold it back.
+// waiting is how long failures on a way still hold it back.
 func (r *record) waiting(detach bool, now time.Time) time.Duration {
 	if r.failures == 0 || r.failedDetach != detach {
 		return 0

@@ -65,7 +65,7 @@ func TestPushesBack(t *testing.T) {
 	}
 }
 
-// A person who writes another node's ID on an object says where the volume is.
+// A person who writes another node's ID on an object gives the volume's place.
 func TestAPersonKnowsBetter(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -132,7 +132,6 @@ func TestWhenToLook(t *testing.T) {
 	}
 }
 
-// A look needs no Secret.
 func TestLookWithoutSecret(t *testing.T) {
 	secret := func(a *decide.Attachment) { a.NeedsSecret = true }
 	d := newDesk(t, looks)
@@ -155,8 +154,8 @@ func TestLookIsACall(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The source of a live migration is published again beside its target, and the target
-// beside its source; another attachment is not.
+// The source of a live migration is published again beside its target, and the target beside its
+// source; another attachment is not.
 func TestMigrationBothWays(t *testing.T) {
 	target := func(a *decide.Attachment) { a.Beside, a.Created = "a", epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -188,8 +187,8 @@ func TestMigrationBothWays(t *testing.T) {
 	d.offers("publish va-b id-b")
 }
 
-// The component that writes the finalizer before this process may also have published the volume at the
-// node whose ID it wrote.
+// The component that writes the finalizer before this process may also have published the volume,
+// at the node of the ID that it wrote.
 func TestSomebodyElseStamps(t *testing.T) {
 	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
 		"while this process writes": func(d *desk, theirs decide.Attachment) {
@@ -282,7 +281,6 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// No attachment of a shared volume is outdated.
 func TestNoFenceOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared, func(a *decide.Attachment) { a.Transitions = 2 }))
@@ -290,8 +288,8 @@ func TestNoFenceOfASharedVolume(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// The driver's list is believed as of the moment of its request: not after a call has begun or ended
-// since, nor with a call under way.
+// The driver's list counts as of its request: not after a later begin or end of a call, nor with a
+// call under way.
 func TestWhatIsListed(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -329,7 +327,7 @@ func TestWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume that the driver lists where it is to be attached is tried at once.
+// A volume that the driver lists at its wanted node is tried at once.
 func TestListedWhereItIsWanted(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -341,8 +339,8 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.offers("publish va-a id-a")
 }
 
-// An attachment that is attached has the volume, though the attacher's finalizer is off:
-// it is not attached once more.
+// An attachment that is attached has the volume, though the attacher's finalizer is off: it is not
+// attached once more.
 func TestAttachedWithoutTheFinalizer(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.Stamped = false }))
@@ -362,7 +360,7 @@ func TestListedWhereItIsAttached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// Nor a volume under deletion: the driver has refused to detach it.
+// A volume under deletion is not hurried either: the driver has refused to detach it.
 func TestListedWhereItIsDetached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", deleting))
@@ -372,9 +370,8 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// The attachment that has the volume goes before all others that want it, though its object does not
-// say yet that it is attached, and the driver says that it is not; but all wait for an attachment that
-// can't be published.
+// The attachment that has the volume goes before all others, even if its object does not yet say
+// "attached", and the driver denies it. But all wait for an attachment that can't be published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -424,7 +421,6 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 }
 
-// Steps for different attachments come in the order of their names.
 func TestStepsInOrder(t *testing.T) {
 	d := newDesk(t)
 	for _, name := range []string{"b", "d", "a", "c"} {
@@ -440,8 +436,8 @@ func TestStepsInOrder(t *testing.T) {
 	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d", "report-attach same: x", "report-attach same: y")
 }
 
-// An attachment at the same node holds up a deletion there only if the volume may be there for it as
-// well.
+// An attachment at the same node holds up a deletion there only if the volume may be there for it
+// too.
 func TestUsedHere(t *testing.T) {
 	for name, c := range map[string]struct {
 		other decide.Attachment
@@ -493,8 +489,8 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// A shared volume whose detach is refused stays where it is wanted again, regardless of other nodes; an
-// exclusive volume only if no other node wants it.
+// If the detach of a shared volume is refused, it stays where it is wanted again; an exclusive
+// volume stays only if no other node wants it.
 func TestStaysBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)
@@ -513,7 +509,7 @@ func TestStaysBesideOthers(t *testing.T) {
 	}
 }
 
-// Nor does a volume stay if its attachment is outdated, or another call for its node is under way.
+// A volume does not stay if its attachment is outdated, or another call for its node is under way.
 func TestStaysOnlyUndisturbed(t *testing.T) {
 	d := newDesk(t)
 	old := func(a *decide.Attachment) { a.Transitions = 1 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// See takes in an attachment as the API has it. The caller holds back older states than the last. It
-// returns the volumes with news to decide about.
+// See takes in an attachment as the API has it. The caller holds back outdated states. It returns
+// the volumes that need new decisions.
 func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
 	if r == nil {
@@ -81,8 +81,8 @@ func (r *record) learn(a *Attachment) {
 	}
 }
 
-// inherit takes over the knowledge of gone attachments of the same volume at the same node: the new one
-// answers for them.
+// inherit takes over the knowledge of gone attachments of the same volume at the same node: the new
+// one answers for them.
 func (b *Book) inherit(heir *record) {
 	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
 		if ghost.gone && ghost.running == 0 && ghost.with(heir) {
@@ -103,8 +103,8 @@ func (b *Book) bequeath(ghost, heir *record) {
 	b.drop(ghost)
 }
 
-// Lose takes in that an attachment has gone. Its remains at the node keep their place in the Book until
-// an unpublish, or a new attachment there.
+// Lose takes in that an attachment has gone. Its remains stay in the Book until an unpublish, or a
+// new attachment at the node.
 func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone {
@@ -119,8 +119,8 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	return touched
 }
 
-// matchByName are the volumes that wait for an attachment of an unknown volume, because its name says
-// that it is theirs.
+// matchByName are the volumes that wait for an attachment of an unknown volume, because its name
+// makes it theirs.
 func (b *Book) matchByName(r *record) []VolumeID {
 	if r.Volume != "" {
 		return nil
@@ -135,7 +135,7 @@ func (b *Book) matchByName(r *record) []VolumeID {
 	return ids
 }
 
-// dropForgotten drops an attachment that is gone once nothing is left to know of it.
+// dropForgotten drops a gone attachment once all knowledge of it is outdated.
 func (b *Book) dropForgotten(r *record) {
 	if !r.gone || r.running != 0 {
 		return
@@ -152,9 +152,8 @@ func (b *Book) dropForgotten(r *record) {
 	}
 }
 
-// Sighted takes what the driver lists: whether it has an attachment's volume
-// at the attachment's node, as of a moment. It says nothing of an attachment
-// that has been called for since.
+// Sighted takes in an entry of the driver's list: whether it has an attachment's volume at the
+// attachment's node, as of a moment. It says nothing of an attachment with a later call.
 func (b *Book) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {

@@ -35,26 +35,24 @@ func (a Action) String() string {
 		"unpublish", "release", "mark-detached", "report-attach", "report-detach"}[a]
 }
 
-// Call says whether the action is a call to the driver, which takes one of the
-// calls that it is given at a time.
+// Call says whether the action is a call to the driver, which counts against the Limit.
 func (a Action) Call() bool { return a == Publish || a == Unpublish || a == Look }
 
-// Records says whether the action writes down what a call has brought.
+// Records says whether the action writes down the result of a call.
 func (a Action) Records() bool { return a == MarkAttached || a == Release || a == MarkDetached }
 
-// Step is one thing to do for one VolumeAttachment.
+// Step is one action for one VolumeAttachment.
 type Step struct {
 	Do        Action
 	Volume    VolumeID
 	Name, UID string
-	// NodeID is where to publish, unpublish or look.
+	// NodeID is the node of the call.
 	NodeID string
 	// Context is the publish context that MarkAttached writes.
 	Context map[string]string
-	// Reason is what ReportAttach and ReportDetach write.
+	// Reason is for ReportAttach and ReportDetach.
 	Reason Reason
-	// Detach: the step is on the way to a detach. Failures of one way say nothing
-	// about the other.
+	// Detach: the step is on the way to a detach. Its failures count apart from an attach's.
 	Detach bool
 }
 
@@ -65,8 +63,8 @@ type Result struct {
 	// Moved, with Failed: a write found the object changed, and it has been
 	// read again.
 	Moved bool
-	// Context is what a Publish returned.
+	// Context is the result of a Publish.
 	Context map[string]string
-	// There is what a Look found.
+	// There is the result of a Look.
 	There bool
 }

@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// together has the combined facts of a volume's attachments. It is computed once in a Next, so that a
-// decision on an attachment needs no look at all others: a shared volume may have thousands.
+// together has the combined facts of a volume's attachments. A Next computes it once, to spare each
+// decision a look at all others: a shared volume may have thousands.
 type together struct {
-	// exclusive says whether the volume may be at one node at a time: if any of
-	// its attachments says so. (Two PersistentVolumes may name one volume and
-	// disagree.)
+	// exclusive: some attachment says that the volume may be at one node at a time. (Two
+	// PersistentVolumes may name one volume and disagree.)
 	exclusive bool
 	// newest is the highest number of transitions of the existing attachments, and of gone ones that
 	// left the volume's place open.
@@ -21,14 +20,14 @@ type together struct {
 	former *record
 	// called are the nodes with a call under way, or among the steps.
 	called map[string]bool
-	// contenders are the attachments that want an exclusive volume, in the order in which they get it.
+	// contenders are the attachments that want an exclusive volume, in order of their turns.
 	contenders []*record
 	// users are the attachments that have the volume and keep it, the first of each place; nil until
 	// asked for.
 	users map[place]*record
 }
 
-// each goes through records, and counts them: what a Next costs is how many it looks at.
+// each goes through records, and counts them: their number is the cost of a Next.
 func (b *Book) each(records iter.Seq[*record]) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for r := range records {

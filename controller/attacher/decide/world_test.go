@@ -19,7 +19,6 @@ const (
 	driver = "disk.example.com"
 )
 
-// object is a VolumeAttachment in the API of the world.
 type object struct {
 	name, uid, node                   string
 	created                           time.Time
@@ -50,7 +49,7 @@ type call struct {
 	unstamped bool
 }
 
-// tester is what a test and a property have in common.
+// tester is the common part of a test and a property.
 type tester interface {
 	Helper()
 	Log(args ...any)
@@ -58,8 +57,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is one volume, an API server, a driver that serialises the calls for a volume as CSI asks, and
-// the process in between. It judges each call.
+// world is one volume, an API server, a driver that serialises the calls for a volume as CSI asks,
+// and the process in between. It judges each call.
 type world struct {
 	t         tester
 	exclusive bool
@@ -69,18 +68,18 @@ type world struct {
 	now       time.Time
 	book      *decide.Book
 	objects   map[string]*object // the API's truth, by name
-	lost      []string           // UIDs whose end was not delivered yet
-	published map[string]string  // the driver's truth, by node ID: for whose UID
+	lost      []string           // UIDs of gone objects, not delivered yet
+	published map[string]string  // the driver's truth, by node ID: the UID
 	running   []call             // steps of the process
 	lingering []call             // calls that the driver still works on
 	uids      int
 	publishes int
 	trace     []string
-	// leaks: somebody took a finalizer off. blind: and the process that saw it
-	// is no more, so nobody can know where the volume is.
+	// leaks: a finalizer was taken off by hand. blind: and the process that saw it is gone: no
+	// process can know where the volume is.
 	leaks, blind bool
-	// left are the nodes at which the volume was left for the next attachment:
-	// until that one is attached, the controller makes none elsewhere.
+	// left are the nodes at which the volume was left for the next attachment: until that is
+	// attached, the controller makes none elsewhere.
 	left map[string]bool
 	// seen are the UIDs of the objects that the process has seen.
 	seen map[string]bool
@@ -110,8 +109,8 @@ func (w *world) violated(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// restart starts a new process in place of the old one. What the old one had
-// sent may still take effect.
+// restart starts a new process in place of the old one. Messages of the old process may still take
+// effect.
 func (w *world) restart() {
 	for _, c := range w.running {
 		if c.step.Do == decide.Publish || c.step.Do == decide.Unpublish {
@@ -140,13 +139,13 @@ func (w *world) create(node string, transitions int64) {
 		return
 	}
 	w.uids++
-	w.now = w.now.Add(time.Second) // so that the API server's timestamps tell them apart
+	w.now = w.now.Add(time.Second) // to give objects different timestamps
 	o := &object{name: name, uid: "uid-" + strconv.Itoa(w.uids), node: node, created: w.now, transitions: transitions}
 	w.objects[name] = o
 	w.logf("create %s transitions=%d", name, transitions)
 }
 
-// migrate makes an attachment beside one that is there, for a live migration.
+// migrate makes an attachment beside a present one, for a live migration.
 func (w *world) migrate(source *object, node string) {
 	if source.deleting || !source.attached || w.objects["va-"+node] != nil || w.held(source.node) {
 		return
@@ -212,7 +211,6 @@ func (w *world) see(o *object) {
 	}, w.now)
 }
 
-// id is the driver's ID of a node.
 func (w *world) id(node string) string {
 	if id := w.ids[node]; id != "" {
 		return id
@@ -220,7 +218,7 @@ func (w *world) id(node string) string {
 	return "id-" + node
 }
 
-// deliver lets the process see what the API has.
+// deliver lets the process see the API's state.
 func (w *world) deliver() {
 	for _, uid := range w.lost {
 		w.book.Lose(uid, w.now)
@@ -231,7 +229,7 @@ func (w *world) deliver() {
 	}
 }
 
-// begin starts what the process wants to do, and judges it.
+// begin starts the process's next steps, and judges them.
 func (w *world) begin() time.Time {
 	steps, wake := w.book.Next(handle, w.now)
 	for _, s := range steps {

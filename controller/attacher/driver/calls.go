@@ -43,8 +43,8 @@ func (d *Driver) Published(ctx context.Context, handle, nodeID string) (bool, er
 	return slices.Contains(answer.GetStatus().GetPublishedNodeIds(), nodeID), nil
 }
 
-// List returns the nodes at which the driver has each of its volumes
-// published. A volume of which it says nothing is missing.
+// List returns the nodes at which the driver has each of its volumes published. It lacks volumes
+// that the driver does not mention.
 func (d *Driver) List(ctx context.Context) (map[string][]string, error) {
 	published := map[string][]string{}
 	token := ""
@@ -64,7 +64,7 @@ func (d *Driver) List(ctx context.Context) (map[string][]string, error) {
 	}
 }
 
-// migrated tells the metrics whose volume a call is for.
+// migrated tells the metrics whether a call is for a migrated volume.
 func migrated(ctx context.Context, call objects.Call) context.Context {
 	return context.WithValue(ctx, connection.AdditionalInfoKey,
 		connection.AdditionalInfo{Migrated: strconv.FormatBool(call.Migrated)})

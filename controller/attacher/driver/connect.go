@@ -18,19 +18,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Config says where the driver is.
+// Config is the driver's place.
 type Config struct {
 	// Address is the driver's socket: an absolute path, or unix://….
 	Address string
-	// Timeout is for a call about the driver itself, and Retry the time until
-	// one that failed is tried again.
+	// Timeout is for a call about the driver itself, and Retry the time until a failed one is tried
+	// again.
 	Timeout, Retry time.Duration
 	// PageSize is the number of volumes asked for at a time; 0 leaves it to the
 	// driver.
 	PageSize int32
 }
 
-// Validate reports every field that no driver can be reached with.
+// Validate reports every field that prevents a connection.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Address == "" {
@@ -45,15 +45,15 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Identity is what a driver says of itself.
+// Identity is a driver's description of itself.
 type Identity struct {
 	Name string
 	// Publishes: it has ControllerPublishVolume.
 	Publishes bool
 	// PublishReadOnly, SingleNodeMultiWriter: the capabilities of these names.
 	PublishReadOnly, SingleNodeMultiWriter bool
-	// Lists: it can list its volumes with the nodes they are published at. Looks:
-	// it can say so of one volume.
+	// Lists: it can list its volumes with the nodes they are published at. Looks: it can do so for
+	// one volume.
 	Lists, Looks bool
 }
 
@@ -65,8 +65,8 @@ type Driver struct {
 	metrics    metrics.CSIMetricsManager
 }
 
-// Connect waits until the driver is there and ready, however long that takes,
-// and asks it what it is. It returns an error only when ctx is done.
+// Connect waits until the driver is ready, for any time, and asks it for its identity. It returns
+// an error only when ctx is done.
 func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err := c.Validate(); err != nil {
 		return nil, Identity{}, err
@@ -76,8 +76,8 @@ func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err != nil || !csitranslation.New().IsMigratedCSIDriverByName(identity.Name) {
 		return d, identity, err
 	}
-	// Calls to a driver that took over an in-tree plugin's volumes are counted
-	// by whose they are, which the connection has to know from the start.
+	// For a driver that took over an in-tree plugin's volumes, the metrics count migrated and other
+	// volumes apart: the connection has to know this from the start.
 	d.Close()
 	return connect(ctx, c, metrics.NewCSIMetricsManagerWithOptions(identity.Name, metrics.WithMigration()))
 }
@@ -103,8 +103,8 @@ func connect(ctx context.Context, c Config, manager metrics.CSIMetricsManager) (
 	}
 }
 
-// Identify waits until the driver is ready and asks it what it is, again and
-// again until it answers. It returns an error only when ctx is done.
+// Identify waits until the driver is ready and asks for its identity until it answers. It returns
+// an error only when ctx is done.
 func (d *Driver) Identify(ctx context.Context) (Identity, error) {
 	logger := klog.FromContext(ctx)
 	for {
@@ -153,8 +153,8 @@ func (d *Driver) identify(ctx context.Context) (Identity, error) {
 	return identity, nil
 }
 
-// Watch calls lost whenever the connection has broken since Connect, until ctx is done,
-// and has it come back, even if nobody makes a call.
+// Watch calls lost whenever the connection has broken since Connect, until ctx is done, and has it
+// come back even without a call.
 func (d *Driver) Watch(ctx context.Context, lost func()) {
 	state := connectivity.Ready // the driver had answered
 	for d.connection.WaitForStateChange(ctx, state) {

@@ -111,7 +111,7 @@ func (d *identity) serve(t *testing.T, between grpc.UnaryServerInterceptor) (soc
 	}
 }
 
-// A driver is what it says: one that can't publish volumes is never asked to, nor one
+// A driver's own description counts: a driver that can't publish volumes is never asked to, nor one
 // without a controller service.
 func TestIdentityIsWhatTheDriverSays(t *testing.T) {
 	const (
@@ -150,8 +150,8 @@ func can(list ...csi.ControllerServiceCapability_RPC_Type) []csi.ControllerServi
 	return list
 }
 
-// TestEveryCodeAboutItself: a driver that can't say yet what it is, is asked
-// again, whatever it answers.
+// TestEveryCodeAboutItself: a driver that can't describe itself yet is asked again, after any
+// answer.
 func TestEveryCodeAboutItself(t *testing.T) {
 	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
@@ -208,8 +208,8 @@ func TestHangsAboutItself(t *testing.T) {
 	ended()
 }
 
-// A connection that broke before anybody watched it is lost, too: who answers next may be
-// another driver.
+// A connection that broke before it was watched counts as lost: the next answer may be another
+// driver's.
 func TestLostBeforeItIsWatched(t *testing.T) {
 	socket, stop := (&identity{}).serve(t, func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		return handler(ctx, request)

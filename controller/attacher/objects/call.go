@@ -11,8 +11,7 @@ import (
 	csitranslation "k8s.io/csi-translation-lib"
 )
 
-// Call is what a call to the driver for an attachment takes, but for the node
-// and the secrets.
+// Call is the input of a call to the driver for an attachment, but for the node and the secrets.
 type Call struct {
 	Handle     string
 	ReadOnly   bool
@@ -27,8 +26,8 @@ type Call struct {
 	PersistentVolume string
 }
 
-// ListedHandle is the handle under which the driver lists the volume. Handles
-// of migrated volumes leave out what only the node's ID tells.
+// ListedHandle is the handle under which the driver lists the volume. Handles of migrated volumes
+// leave out the part that only the node's ID tells.
 func (r *Reader) ListedHandle(c Call, nodeID string) (string, error) {
 	if !c.Migrated {
 		return c.Handle, nil
@@ -40,7 +39,7 @@ func (r *Reader) ListedHandle(c Call, nodeID string) (string, error) {
 	return handle, nil
 }
 
-// capability is how the volume is to be accessed.
+// capability is the wanted access to the volume.
 func (r *Reader) capability(spec *corev1.PersistentVolumeSpec) (*csi.VolumeCapability, error) {
 	mode, err := accessmodes.ToCSIAccessMode(spec.AccessModes, r.SingleNodeMultiWriter)
 	if err != nil {

@@ -29,13 +29,11 @@ type removal struct {
 	Path string `json:"path"`
 }
 
-// Every patch tests the object's UID, so that it never lands on a namesake,
-// and whatever list it changes, so that nobody's finalizer is lost: the API
-// server applies all of it or answers 422.
+// Every patch tests the object's UID, to spare a namesake, and each changed list, to keep all
+// finalizers: the API server applies all of it or answers 422.
 
-// StampAttachment puts the finalizer and the node's ID on a VolumeAttachment,
-// as far as they are missing. It tests the ID that is there: a patch that arrives
-// late never puts back the ID of a machine that another one has replaced since.
+// StampAttachment puts the missing finalizer and node ID on a VolumeAttachment. It tests the
+// present ID: a late patch never puts back the ID of a replaced machine.
 func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
 	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
 	was, found := va.Annotations[translate.AnnotationNodeID]
@@ -59,8 +57,7 @@ func ReleaseAttachment(va *storagev1.VolumeAttachment, finalizer string) ([]byte
 	return removeFinalizer(&va.ObjectMeta, finalizer)
 }
 
-// Status replaces the status of a VolumeAttachment, all of which is the
-// attacher's.
+// Status replaces the whole status of a VolumeAttachment: it is the attacher's.
 func Status(va *storagev1.VolumeAttachment, status storagev1.VolumeAttachmentStatus) ([]byte, error) {
 	return encode(append(ofUID(&va.ObjectMeta), operation{"add", "/status", status}))
 }
@@ -75,8 +72,8 @@ func UnstampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]b
 	return removeFinalizer(&pv.ObjectMeta, finalizer)
 }
 
-// TellStrays writes on a PersistentVolume at which nodes its volume is without
-// an attachment, or that there is none any more.
+// TellStrays writes on a PersistentVolume the nodes that have its volume without an attachment, or
+// that there is none any more.
 func TellStrays(pv *corev1.PersistentVolume, nodes string) ([]byte, error) {
 	path := "/metadata/annotations/" + escape(v1alpha1.AnnotationStrays)
 	patch := ofUID(&pv.ObjectMeta)
@@ -97,8 +94,8 @@ func ofUID(meta *metav1.ObjectMeta) []any {
 	return []any{operation{"test", "/metadata/uid", meta.UID}}
 }
 
-// addFinalizer tests the whole list: without the test two writers could both
-// add it, and the API keeps duplicates.
+// addFinalizer tests the whole list: without the test two writers could both add it, and the API
+// keeps duplicates.
 func addFinalizer(have []string, finalizer string) []any {
 	switch {
 	case slices.Contains(have, finalizer):

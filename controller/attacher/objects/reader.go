@@ -23,8 +23,7 @@ import (
 // it is migrated to (kubernetes pkg/controller/volume/persistentvolume).
 const AnnotationMigratedTo = "pv.kubernetes.io/migrated-to"
 
-// Catalog has the objects that a VolumeAttachment refers to, as they were seen
-// last; nil for one that is not known.
+// Catalog has the last seen objects that a VolumeAttachment refers to; nil for an unknown one.
 type Catalog interface {
 	PersistentVolume(name string) *corev1.PersistentVolume
 	CSINode(name string) *storagev1.CSINode
@@ -45,9 +44,8 @@ type Reader struct {
 // PersistentVolumes.
 func (r *Reader) Finalizer() string { return translate.AttacherFinalizer(r.Driver) }
 
-// Attachment makes a fact of a VolumeAttachment of the driver, and the call
-// that it asks for; the call is of use as far as the fact says that it can be
-// made.
+// Attachment makes a fact of a VolumeAttachment of the driver, and the inputs of its call, as far
+// as the fact allows the call.
 func (r *Reader) Attachment(va *storagev1.VolumeAttachment, c Catalog) (decide.Attachment, Call) {
 	finalizer := r.Finalizer()
 	a := decide.Attachment{
@@ -101,8 +99,8 @@ func (r *Reader) source(a *decide.Attachment, va *storagev1.VolumeAttachment, c 
 	return call
 }
 
-// volume is the spec of the attachment's volume, translated to CSI, and the
-// PersistentVolume as it is, if the volume is one.
+// volume is the spec of the attachment's volume, translated to CSI, and its original
+// PersistentVolume, if it has one.
 func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1.PersistentVolumeSpec, pv *corev1.PersistentVolume, migrated bool, err error) {
 	source := va.Spec.Source
 	switch {
@@ -131,7 +129,7 @@ func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1
 	return spec, pv, asCSI != pv, nil
 }
 
-// nodeID is the driver's ID of a node, or why there is none.
+// nodeID is the driver's ID of a node, or the reason why there is none.
 func (r *Reader) nodeID(n *storagev1.CSINode, name string) (string, decide.Reason) {
 	if n == nil {
 		return "", decide.Reason{Message: fmt.Sprintf("CSINode %s is not there: its kubelet has not registered any CSI driver", name)}
@@ -144,9 +142,9 @@ func (r *Reader) nodeID(n *storagev1.CSINode, name string) (string, decide.Reaso
 	return "", decide.Reason{Message: fmt.Sprintf("CSINode %s does not list driver %s: is its node plugin running?", name, r.Driver)}
 }
 
-// exclusive says whether access modes allow one node at a time, as the
-// attach/detach controller reads them (kubernetes pkg/volume/util,
-// IsMultiAttachAllowed), except that no mode at all allows nothing.
+// exclusive says whether access modes allow one node at a time, as the attach/detach controller
+// reads them (kubernetes pkg/volume/util, IsMultiAttachAllowed), except that no mode at all allows
+// nothing.
 func exclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 	return !slices.Contains(modes, corev1.ReadWriteMany) && !slices.Contains(modes, corev1.ReadOnlyMany)
 }
@@ -167,7 +165,7 @@ func transitionsOf(va *storagev1.VolumeAttachment) (int64, error) {
 // bytes (kubernetes pkg/apis/storage/validation).
 const maxMessage = 1024
 
-// shortened cuts a message to what the API takes.
+// shortened cuts a message to the API's limit.
 func shortened(message string) string {
 	if len(message) <= maxMessage {
 		return message

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// catalog has one PersistentVolume and one CSINode.
 type catalog struct {
 	pv   *corev1.PersistentVolume
 	node *storagev1.CSINode
@@ -115,7 +114,6 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenObjects: whatever an object holds, there is a reason, not a panic.
 func TestBrokenObjects(t *testing.T) {
 	reader := objects.Reader{Driver: "disk.example.com"}
 	empty := &corev1.PersistentVolume{}

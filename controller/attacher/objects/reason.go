@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// Reason makes of an error what is shown on a VolumeAttachment: its text,
-// shortened to what the API takes, and its gRPC code if it has one.
+// Reason makes an error fit for a VolumeAttachment: its text, shortened to the API's limit, and its
+// gRPC code if it has one.
 func Reason(err error) decide.Reason {
 	if err == nil {
 		return decide.Reason{}
@@ -31,7 +31,7 @@ func Reason(err error) decide.Reason {
 	return r
 }
 
-// VolumeError is how a reason is written to the API.
+// VolumeError is a reason in the API's form.
 func VolumeError(r decide.Reason, now time.Time) *storagev1.VolumeError {
 	e := &storagev1.VolumeError{Message: r.Message, Time: metav1.NewTime(now)}
 	if r.Code != codes.OK {
@@ -48,8 +48,8 @@ func reasonOf(e *storagev1.VolumeError) decide.Reason {
 	return decide.Reason{Message: e.Message, Code: codes.Code(translate.ErrorCode(e))}
 }
 
-// mark is a digest of what others write on a VolumeAttachment: all metadata
-// that people set, but for what the attacher itself stamps.
+// mark is a digest of others' writes on a VolumeAttachment: all metadata that people set, but for
+// the attacher's own stamps.
 func mark(va *storagev1.VolumeAttachment, finalizer string) string {
 	annotations := maps.Clone(va.Annotations)
 	delete(annotations, translate.AnnotationNodeID)

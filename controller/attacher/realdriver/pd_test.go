@@ -35,7 +35,7 @@ const (
 	patience   = 30 * time.Second
 )
 
-// calls are what the driver was asked to change, in order. Safe for parallel use.
+// calls are the changes that the driver was asked for, in order. Safe for parallel use.
 type calls struct {
 	mu   sync.Mutex
 	list []string
@@ -63,7 +63,6 @@ func (c *calls) heard() []string {
 	return slices.Clone(c.list)
 }
 
-// startDriver serves the driver's controller on a socket.
 func startDriver(t *testing.T) (socket string, heard *calls, cloud *gce.FakeCloudProvider) {
 	t.Helper()
 	cloud, err := gce.CreateFakeCloudProvider(project, zone, []*gce.CloudDisk{disk("disk1"), disk("disk2")})
@@ -107,7 +106,6 @@ func disk(name string) *gce.CloudDisk {
 	})
 }
 
-// startAttacher runs moorage-attacher between the API server and the driver.
 func startAttacher(t *testing.T, server *apitest.Server, socket string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -158,7 +156,7 @@ func putVolumes(server *apitest.Server) {
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: fmt.Sprintf("projects/%s/zones/%s/disks/disk1", project, zone)},
 		}},
 	})
-	server.Put("persistentvolumes", &corev1.PersistentVolume{ // one of before the migration
+	server.Put("persistentvolumes", &corev1.PersistentVolume{ // from before the migration
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "pv2", Labels: map[string]string{corev1.LabelTopologyZone: zone},
 			Annotations: map[string]string{"pv.kubernetes.io/migrated-to": driverName},
@@ -187,8 +185,8 @@ func remove(t *testing.T, server *apitest.Server, name string) {
 	}
 }
 
-// TestPersistentDisks moves disks of the driver from node to node: one of its
-// own, and one that Kubernetes knows as an in-tree volume.
+// TestPersistentDisks moves disks of the driver from node to node: one of its own, and an in-tree
+// volume of Kubernetes.
 func TestPersistentDisks(t *testing.T) {
 	socket, heard, cloud := startDriver(t)
 	server := apitest.Start(t)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archive is the file of kubectl moorage bundle: a cluster's objects as the API server listed
-// them, without secrets. Writer makes a file, Open reads it, and Server answers as the API server would
-// have, so that every command that only reads says of the file what it would have said of the cluster.
+// Package archive is the file of kubectl moorage bundle: a cluster's objects as the API server listed them,
+// without secrets. Writer makes a file, Open reads it, and Server answers like the API server: every
+// read-only command gives the same answer about the file as about the cluster.
 //
 // The file is a tar archive, compressed with gzip:
 //
 //	about.json                   About
-//	discovery/PATH.json          what the API server serves, by the path it was asked by
+//	discovery/PATH.json          the API server's discovery document at a path
 //	objects/GROUP_VERSION_RESOURCE.json
-//	                             a List of all that was read of a resource; no group is "core"
+//	                             a List of all objects read of a resource; no group is "core"
 //	logs/NAMESPACE_POD_CONTAINER.log
 //	metrics/NAMESPACE_POD_PORT.txt
-//	reports/NAME                 what commands said, such as doctor.json
+//	reports/NAME                 reports of commands, such as doctor.json
 package archive
 
 import (
@@ -41,18 +41,18 @@ import (
 // Format is the version of the layout. Open refuses newer ones.
 const Format = 1
 
-// mostFiles bounds the files of an archive that are read: there is one for each resource, and for each
-// document about what is served. mostBytes bounds what they have in all: a bundle may come from anybody.
+// mostFiles bounds the files that are read from an archive: there is a file for each resource and each
+// discovery document. mostBytes bounds their total size: a bundle may come from a stranger.
 const (
 	mostFiles = 1000
 	mostBytes = 1 << 30
 )
 
-// The years that the time of an archive may be in: all that is computed from it has a text
-// in JSON, which knows four digits.
+// The years that the time of an archive may be in: every time computed from it then has a text in JSON,
+// which knows four digits.
 const firstYear, lastYear = 1970, 9000
 
-// About says what an archive holds.
+// About describes an archive.
 type About struct {
 	Format int `json:"format"`
 	// Taken is the API server's time when reading began.
@@ -61,12 +61,12 @@ type About struct {
 	Client string `json:"client"`
 	// Unread are paths that the API server refused, with its answers.
 	Unread []Unread `json:"unread,omitempty"`
-	// Failed are parts, such as a container's log, that could not be had, and why.
+	// Failed are parts, such as a container's log, that could not be read, with the reasons.
 	Failed map[string]string `json:"failed,omitempty"`
 }
 
-// Unread is a list or document that could not be read. Of a list that was refused for all
-// namespaces the objects of one may have been read.
+// Unread is a list or document that could not be read. A list that was refused for all namespaces may have
+// been read in one.
 type Unread struct {
 	Path      string        `json:"path"`
 	Status    metav1.Status `json:"status"`
@@ -107,14 +107,13 @@ func (w *Writer) AddJSON(name string, value any) error {
 	return w.Add(name, int64(len(raw)), strings.NewReader(string(raw)))
 }
 
-// The folders of an archive that are read.
 const (
 	aboutFile       = "about.json"
 	discoveryFolder = "discovery"
 	objectsFolder   = "objects"
 )
 
-// Close ends the archive. It does not close what it writes to.
+// Close ends the archive. It does not close the writer below.
 func (w *Writer) Close() error { return errors.Join(w.tar.Close(), w.zip.Close()) }
 
 // ObjectsFile is the name of the file with a resource's objects.
@@ -134,7 +133,7 @@ func groupName(group string) string {
 	return group
 }
 
-// Archive is one that was read. Safe for parallel use.
+// Archive is an archive that was read. Safe for parallel use.
 type Archive struct {
 	About About
 	files map[string][]byte
@@ -144,7 +143,7 @@ type Archive struct {
 	lists map[string]*unstructured.UnstructuredList // of objects, by file
 }
 
-// Open reads an archive until ctx ends. The error says what is wrong with the file.
+// Open reads an archive until ctx ends. The error describes the file's fault.
 func Open(ctx context.Context, file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -172,7 +171,6 @@ func (u until) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// read reads an archive.
 func read(ctx context.Context, r io.Reader) (*Archive, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -195,7 +193,6 @@ func read(ctx context.Context, r io.Reader) (*Archive, error) {
 	}
 }
 
-// take takes a file in.
 func (a *Archive) take(name string, content io.Reader) error {
 	if folder := path.Dir(name); name != aboutFile && folder != discoveryFolder && folder != objectsFolder {
 		return nil
@@ -217,7 +214,6 @@ func (a *Archive) take(name string, content io.Reader) error {
 	return nil
 }
 
-// about reads what the archive says of itself.
 func (a *Archive) about() error {
 	if err := json.Unmarshal(a.files[aboutFile], &a.About); err != nil {
 		return fmt.Errorf("about.json: %w", err)
@@ -249,7 +245,7 @@ func (a *Archive) unread(path string) *Unread {
 	return nil
 }
 
-// Path is where a resource is asked for.
+// Path is the API path of a resource.
 func Path(r schema.GroupVersionResource) string {
 	if r.Group == "" {
 		return "/api/" + r.Version + "/" + r.Resource
@@ -258,7 +254,7 @@ func Path(r schema.GroupVersionResource) string {
 }
 
 // list is all objects of a resource; nil if the archive has no such file. It refuses objects that no API
-// server has: without a name, or with a name that can't be.
+// server has: without a name, or with an impossible name.
 func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -282,8 +278,8 @@ func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.Unstructure
 	return list, nil
 }
 
-// Objects is all objects of a resource as typed makes them of their content. Errors are those that the
-// API server gave, or would have.
+// Objects is all objects of a resource; typed makes each from its content. Errors are the API server's, or
+// such as it would have given.
 func (a *Archive) Objects(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error) {
 	if u := a.unread(Path(r)); u != nil {
 		return nil, &apierrors.StatusError{ErrStatus: u.Status}
@@ -306,19 +302,17 @@ func (a *Archive) Objects(r schema.GroupVersionResource, typed func(content map[
 	return objects, nil
 }
 
-// namesOthers are the fields by which an object names another one.
 var namesOthers = map[string]bool{
 	"nodeName": true, "nominatedNodeName": true, "claimName": true, "persistentVolumeName": true,
 }
 
-// listsContainers are the fields whose entries have the names of containers.
 var listsContainers = map[string]bool{
 	"containers": true, "initContainers": true, "containerStatuses": true, "initContainerStatuses": true,
 }
 
-// possible says what is wrong with the names in an object. No API server would have let them
-// pass, and commands to run next are printed with them. Roles and their bindings are named
-// freely, and no command names them. The file says of which resource it is: objects are not asked.
+// possible says why a name in an object is impossible. No API server would have accepted it, and suggested
+// commands are printed with these names. Roles and their bindings may have any name, and no command names
+// them. The file's name decides the resource, not the object.
 func possible(file string, o unstructured.Unstructured) error {
 	if strings.HasPrefix(file, objectsFolder+"/"+rbacv1.GroupName+"_") {
 		return nil
@@ -344,7 +338,6 @@ func possible(file string, o unstructured.Unstructured) error {
 	return nil
 }
 
-// possibleIn is possible for a part of an object.
 func possibleIn(value any) error {
 	switch value := value.(type) {
 	case []any:
@@ -373,7 +366,6 @@ func possibleIn(value any) error {
 	return nil
 }
 
-// possibleContainers checks the names of a list of containers.
 func possibleContainers(list any) error {
 	entries, _ := list.([]any)
 	for _, entry := range entries {
@@ -387,7 +379,6 @@ func possibleContainers(list any) error {
 	return nil
 }
 
-// allowed says why a name is none that an API server lets pass.
 func allowed(name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return fmt.Errorf("it has the name %q, which no API server lets pass", name)
@@ -395,15 +386,13 @@ func allowed(name string) error {
 	return nil
 }
 
-// Redacted stands where a value was taken out.
+// Redacted replaces a removed value.
 const Redacted = "(redacted)"
 
-// Redact takes out of an object what may hold a password and says nothing of volumes, in
-// place: values of environment variables, commands and arguments of containers, headers of
-// probes, annotations that are neither Kubernetes' nor Moorage's, the copy of the object
-// that kubectl apply keeps, and parameters of volumes. References to Secrets stay: their
-// names are part of many answers. keepArguments is for components whose
-// flags are part of answers.
+// Redact removes possible passwords from an object, in place, if volumes don't depend on them: values of
+// environment variables, commands and arguments of containers, headers of probes, annotations other than
+// Kubernetes' and Moorage's, kubectl apply's copy of the object, and parameters of volumes. References to
+// Secrets stay: many answers name them. keepArguments is for components with flags that answers depend on.
 func Redact(object map[string]any, keepArguments bool) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		redactMetadata(metadata)
@@ -422,7 +411,6 @@ func redactMetadata(metadata map[string]any) {
 	}
 }
 
-// known are annotations whose values say something of volumes or nodes.
 func known(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, d := range []string{"moorage.dev", "kubernetes.io", "k8s.io"} {
@@ -433,7 +421,7 @@ func known(key string) bool {
 	return false
 }
 
-// walk redacts all that is below a value: pod templates stand deep in workloads.
+// walk redacts all values below a value: pod templates stand deep in workloads.
 func walk(value any, keepArguments bool) {
 	switch v := value.(type) {
 	case []any:
@@ -488,8 +476,8 @@ func redactContainers(value any, keepArguments bool) {
 	}
 }
 
-// redactValues takes out the values of a map of strings; a StorageClass's parameters may
-// name what is no Secret object.
+// redactValues redacts the values of a map of strings: a StorageClass's parameters may hold a secret
+// themselves.
 func redactValues(value any) {
 	values, _ := value.(map[string]any)
 	for key, v := range values {

@@ -19,9 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server answers reads as the API server would have at the time of an archive; its Date
-// header has that time. It refuses writes. A watch tells of nothing, since nothing changes.
-// Safe for parallel use.
+// Server answers reads like the API server at the time of an archive; its Date header has that time. It
+// refuses writes. A watch has no events, since nothing changes. Safe for parallel use.
 type Server struct{ archive *Archive }
 
 // NewServer makes a server of an archive.
@@ -38,7 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if raw, ok := s.archive.files[DiscoveryFile(r.URL.Path)]; ok {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(raw) // who asked has gone
+		_, _ = w.Write(raw) // the client has gone
 		return
 	}
 	if u := s.archive.unread(r.URL.Path); u != nil {
@@ -53,14 +52,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, request)
 }
 
-// request is a read of a resource: of all objects, or of those in a namespace, or of one.
+// request is a read of a resource: of all objects, of a namespace's, or of an object.
 type request struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
-// parse takes a path apart: /api/v1/… or /apis/GROUP/VERSION/…, then the resource, perhaps
-// behind namespaces/NAME/, and perhaps a name.
+// parse takes a path apart: /api/v1/… or /apis/GROUP/VERSION/…, then the resource, perhaps behind
+// namespaces/NAME/, and perhaps a name.
 func parse(url string) (request, bool) {
 	parts := strings.Split(strings.Trim(url, "/"), "/")
 	var r request
@@ -99,7 +98,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
 	query := r.URL.Query()
 	switch {
 	case query.Get("sendInitialEvents") == "true":
-		// Who asks for a list as a watch lists in the usual way when told that it can't be.
+		// A client that asks for a list as a watch falls back to a normal list after this refusal.
 		refuse(w, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil).ErrStatus)
 	case query.Get("watch") != "" && query.Get("watch") != "false" && query.Get("watch") != "0":
 		w.Header().Set("Content-Type", "application/json")
@@ -143,7 +142,7 @@ func choose(list *unstructured.UnstructuredList, namespace, byLabels, byFields s
 	return chosen, nil
 }
 
-// has says whether an object's fields are as required; a field that it lacks is empty.
+// has says whether an object has the required fields; a missing field is empty.
 func has(o unstructured.Unstructured, required fields.Requirements) bool {
 	for _, r := range required {
 		value, _, err := unstructured.NestedString(o.Object, strings.Split(r.Field, ".")...)
@@ -156,7 +155,7 @@ func has(o unstructured.Unstructured, required fields.Requirements) bool {
 
 func answer(w http.ResponseWriter, object any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(object) // who asked has gone
+	_ = json.NewEncoder(w).Encode(object) // the client has gone
 }
 
 func refuse(w http.ResponseWriter, status metav1.Status) {
@@ -166,11 +165,11 @@ func refuse(w http.ResponseWriter, status metav1.Status) {
 		status.Code = http.StatusInternalServerError
 	}
 	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // who asked has gone
+	_ = json.NewEncoder(w).Encode(status) // the client has gone
 }
 
-// Config returns a client configuration that is answered by the server, over connections
-// within this process: nobody else can read what the archive has. They end with ctx.
+// Config returns a client configuration that is answered by the server, over connections within this
+// process: no other process can read the archive. They end with ctx.
 func (s *Server) Config(ctx context.Context) *rest.Config {
 	connections := make(chan net.Conn)
 	server := &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -190,7 +189,6 @@ func (s *Server) Config(ctx context.Context) *rest.Config {
 	}}
 }
 
-// pipes is a listener for connections within the process.
 type pipes struct {
 	connections <-chan net.Conn
 	done        <-chan struct{}

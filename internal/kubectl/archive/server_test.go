@@ -27,8 +27,7 @@ func TestObjectsWithoutName(t *testing.T) {
 	}
 }
 
-// A name that no API server lets pass is refused: commands are printed with it, which would do
-// something else in a shell.
+// A name that no API server accepts is refused: in a suggested command it could do harm in a shell.
 func TestImpossibleNames(t *testing.T) {
 	for group, objects := range map[string]map[string]int{
 		"": {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle is kubectl moorage bundle: everything that is needed to answer a report,
-// in one file that can be sent to somebody who has no access to the cluster.
+// Package bundle is kubectl moorage bundle: all facts that an answer to a report needs, in one file for a
+// reader without access to the cluster.
 //
-// Reads: what all other commands read, without Secrets; logs and metrics of Moorage's pods.
-// Decides: nothing. Writes: a file of this machine.
+// Reads: everything that other commands read, without Secrets; logs and metrics of Moorage's pods. Decides:
+// nothing. Writes: a file of this machine.
 package bundle
 
 import (
@@ -49,7 +49,6 @@ const examples = `  # Write moorage-bundle-….tar.gz to send along with a repor
   # Ask the file what you would ask the cluster
   kubectl moorage explain pod/db-0 -n shop --bundle report.tar.gz`
 
-// options are the command's flags.
 type options struct {
 	out   string
 	logs  bool
@@ -77,8 +76,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// Named is the error for a file to write, named by a flag, whose ending says that it is something
-// else than the compressed tar archive that bundle writes.
+// Named is the error for an output file, named by a flag, with an ending other than a compressed tar
+// archive's.
 func Named(flag, file string) error {
 	return command.Ending(flag, file, "a compressed tar archive", ".tar.gz", ".tgz")
 }
@@ -117,7 +116,7 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	return err
 }
 
-// resource is what is read of one: all objects, those with labels, or those of names.
+// resource selects objects of a resource: all, by labels, or by names.
 type resource struct {
 	schema.GroupVersionResource
 	labels    string
@@ -125,7 +124,6 @@ type resource struct {
 	namespace string // empty for all
 }
 
-// path is where the resource is asked for.
 func (r resource) path() string {
 	if r.namespace == "" {
 		return archive.Path(r.GroupVersionResource)
@@ -133,11 +131,10 @@ func (r resource) path() string {
 	return archive.Path(r.GroupVersionResource.GroupVersion().WithResource(path.Join("namespaces", r.namespace, r.Resource)))
 }
 
-// pageSize is how many objects a request asks for.
 const pageSize = 500
 
-// resources are read in this order. The tickets come first: a reservation that ends while
-// the lists are made is then still seen as the bound pod. Secrets are not read.
+// resources are read in this order. The tickets come first: a reservation that ends between the lists is
+// then still seen as the bound pod. Secrets are not read.
 func resources() []resource {
 	of := func(group, version string, names ...string) []resource {
 		var list []resource
@@ -181,23 +178,20 @@ type collector struct {
 	client rest.Interface
 	to     *archive.Writer
 	about  archive.About
-	// home is the namespace in which Moorage is installed, and pods are those of its own,
-	// whose logs are read.
+	// home is the namespace where Moorage is installed; pods are its own pods, with logs to read.
 	home string
-	// namespace is the one that is asked for: of a resource that may not be listed in all, the
-	// objects of this one are read. narrowed says that this was so.
+	// namespace is the command's: a resource that may not be listed in all namespaces is read there.
+	// narrowed says that this has happened.
 	namespace string
 	narrowed  bool
 	pods      []unstructured.Unstructured
 	tell      func(format string, args ...any)
-	// patience is how long a pod may take to answer, and answered how many bytes pods have
-	// answered in all.
+	// patience is how long a pod may take to answer, and answered how many bytes pods have answered in all.
 	patience time.Duration
 	answered int
 }
 
-// newCollector asks a cluster for its version and its time, and begins an archive of that
-// time.
+// newCollector asks a cluster for its version and its time, and begins an archive with that time.
 func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell func(string, ...any)) (*collector, error) {
 	client := c.Kube.Discovery().RESTClient()
 	raw, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
@@ -210,7 +204,6 @@ func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell fu
 	return x, x.add(archive.DiscoveryFile("/version"), raw)
 }
 
-// everything reads all objects, and what is served.
 func (x *collector) everything(ctx context.Context) error {
 	read := 0
 	for _, r := range resources() {
@@ -226,9 +219,9 @@ func (x *collector) everything(ctx context.Context) error {
 	return x.discovery(ctx)
 }
 
-// collect reads everything. What the API server refuses is noted; an error means that the
-// archive can't be written, or that nothing at all could be read. It returns whether something
-// was read in the command line's namespace only.
+// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
+// written, or that nothing could be read. narrowed: something was read in the command line's namespace
+// only.
 func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	x, err := newCollector(ctx, c, to, tell)
 	if err != nil {
@@ -255,8 +248,8 @@ func (x *collector) add(name string, raw []byte) error {
 	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
 }
 
-// discovery reads what is served: of which groups, of each group that is read, and of those
-// that doctor asks about.
+// discovery reads the served groups, and the versions and resources of the groups that are read or that
+// doctor asks about.
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
 	for _, r := range resources() {
@@ -279,8 +272,8 @@ func (x *collector) discovery(ctx context.Context) error {
 	return nil
 }
 
-// unread notes that a path was refused, with what the API server said, and in which namespace it
-// was read all the same.
+// unread notes a refused path, with the API server's message, and the namespace where it was read all the
+// same.
 func (x *collector) unread(from, in string, err error) {
 	status := metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}
 	var refused apierrors.APIStatus
@@ -299,8 +292,8 @@ func (x *collector) unread(from, in string, err error) {
 	}
 }
 
-// objects reads a resource into the archive, and returns how many objects there were. They
-// go through a temporary file, since an archive asks for the size first.
+// objects reads a resource into the archive, and returns the number of objects. They go through a temporary
+// file, since an archive asks for the size first.
 func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	file, err := os.CreateTemp("", "moorage-bundle-")
 	if err != nil {
@@ -391,8 +384,8 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 	}
 }
 
-// writersMatter says whether it is decided by an object's managedFields what is said: they
-// tell who attached, who writes volumesAttached of a node, and a node's clock.
+// writersMatter says whether a report depends on an object's managedFields: they name the writer of an
+// attachment and of a node's volumesAttached, and show a node's clock.
 func writersMatter(r resource) bool {
 	switch r.Group {
 	case "storage.k8s.io", v1alpha1.GroupName:
@@ -403,8 +396,8 @@ func writersMatter(r resource) bool {
 	return false
 }
 
-// take is an object as the archive has it: without what may be secret, and what nothing is said by.
-// Moorage's own pods are remembered.
+// take is an object in the archive's form: without possible secrets, and without parts that no report uses.
+// It remembers Moorage's own pods.
 func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
 	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
 	if !writersMatter(r) {
@@ -450,7 +443,6 @@ func (l *listFile) add(object map[string]any) {
 	l.write(append([]byte(separator), raw...))
 }
 
-// restart forgets what was written.
 func (l *listFile) restart() error {
 	l.begun, l.count = false, 0
 	_, err := l.file.Seek(0, io.SeekStart)
@@ -468,8 +460,8 @@ func (l *listFile) end() (int64, error) {
 	return size, errors.Join(l.err, err)
 }
 
-// What pods answer is bounded, however long they go on: the log of one container, or the
-// metrics of one port, in bytes and in time, and all of them together in bytes.
+// The pods' answers are bounded: the log of a container, or the metrics of a port, in bytes and in time,
+// and all together in bytes.
 const (
 	maxLog      = 20 << 20
 	maxAll      = 200 << 20
@@ -478,8 +470,7 @@ const (
 
 var errFull = errors.New("logs and metrics are larger together than a bundle takes")
 
-// answer reads what a pod answers, and adds it; what is larger than the bound is cut off
-// there, and told.
+// answer adds a pod's answer; a larger answer is cut off at the bound, and noted.
 func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
 	raw, err := x.bounded(ctx, request)
 	if err != nil {
@@ -494,7 +485,6 @@ func (x *collector) answer(ctx context.Context, name string, request *rest.Reque
 	return x.add(name, raw)
 }
 
-// bounded reads an answer to one byte beyond the bound.
 func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
 	if x.answered >= maxAll {
 		return nil, errFull
@@ -509,12 +499,12 @@ func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte,
 	return io.ReadAll(io.LimitReader(stream, maxLog+1))
 }
 
-// schemes are how the API server reaches the ports of Moorage's components, by their names;
-// some of them serve metrics.
+// schemes are the API server's schemes for the ports of Moorage's components, by name; some ports serve
+// metrics.
 var schemes = map[string]string{"http": "", "health": "", "https": "https:"}
 
-// logs reads the logs of Moorage's own containers, those before their last restart, too,
-// and their metrics, through the API server.
+// logs reads the logs of Moorage's own containers, also from before their last restart, and their metrics,
+// through the API server.
 func (x *collector) logs(ctx context.Context, since time.Duration) error {
 	for _, u := range x.pods {
 		var pod corev1.Pod
@@ -549,7 +539,7 @@ func (x *collector) log(ctx context.Context, pod unstructured.Unstructured, cont
 		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)))
 }
 
-// metrics asks a pod for its metrics, at each of its ports that may have them.
+// metrics asks a pod for its metrics, at each of its possible ports.
 func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {
@@ -567,7 +557,6 @@ func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// doctor adds what doctor says of the cluster.
 func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
 	const name = "reports/doctor.json"
 	report, err := doctor.Examine(ctx, c, false)
@@ -578,7 +567,6 @@ func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
 	return x.to.AddJSON(name, report)
 }
 
-// failed notes a part that could not be had.
 func (x *collector) failed(part string, err error) {
 	x.about.Failed[part] = err.Error()
 	x.tell("not read: %s: %v", part, err)

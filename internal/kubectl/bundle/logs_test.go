@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
-// reading makes a collector that asks a server.
 func reading(t *testing.T, serve http.HandlerFunc) *collector {
 	t.Helper()
 	server := httptest.NewServer(serve)
@@ -29,7 +28,7 @@ func reading(t *testing.T, serve http.HandlerFunc) *collector {
 		about: archive.About{Failed: map[string]string{}}, tell: func(string, ...any) {}}
 }
 
-// A pod that goes on and on is read up to the bound, and the file says so.
+// A pod's endless answer is read up to the bound, and the file says so.
 func TestEndlessAnswer(t *testing.T) {
 	x := reading(t, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -46,8 +45,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// A pod that answers nothing is left out once patience has ended, and what comes next is
-// read.
+// A silent pod is left out once patience has ended, and the next pod is read.
 func TestSilentAnswer(t *testing.T) {
 	x := reading(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
@@ -66,7 +64,7 @@ func TestSilentAnswer(t *testing.T) {
 	}
 }
 
-// All answers together have a bound, too.
+// All answers together also have a bound.
 func TestManyAnswers(t *testing.T) {
 	asked := false
 	x := reading(t, func(http.ResponseWriter, *http.Request) { asked = true })

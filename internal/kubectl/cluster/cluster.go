@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is how kubectl moorage reads a cluster.
+// Package cluster reads a cluster for kubectl moorage.
 //
-// Reads: the eleven kinds that the ledger is made of, with lists or, to follow
-// them, lists and watches; the API server's clock, from its answers. Decides:
-// nothing but what to do without: a kind that may not be listed is listed in
-// the command's namespace, where it has one, and else left out and named.
-// Writes: nothing.
+// Reads: the eleven kinds of the ledger, with lists or, to follow them, lists and watches; the API server's
+// clock, from its answers. Decides: only how to do without a kind. A kind that may not be listed is listed
+// in the command's namespace, where it has one, and else left out and named. Writes: nothing.
 package cluster
 
 import (
@@ -46,35 +44,32 @@ import (
 type Cluster struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
-	// Config is what the clients were made of.
-	Config *rest.Config
-	// Namespace is that of the command line, or of the kubeconfig's context.
+	Config  *rest.Config
+	// Namespace is from the command line, or from the kubeconfig's context.
 	Namespace string
-	// Clock is the time as it is now; by default the API server's, as far as its
-	// answers tell.
+	// Clock is the present time; by default the API server's, as far as its answers tell.
 	Clock func() time.Time
-	// Kept lists what the ledger is made of where a file answers in the place of a cluster:
-	// its objects need not be written and read again. Nil for a cluster.
+	// Kept lists the ledger's objects where a file answers instead of a cluster: they need not be encoded
+	// and decoded again. Nil for a cluster.
 	Kept Kept
 
 	skew *skew
 }
 
-// Kept lists all objects of a resource, each of which typed makes of its content once.
+// Kept lists all objects of a resource; typed makes each object from its content, once.
 type Kept func(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error)
 
-// OfMoorage selects what the chart made.
+// OfMoorage selects the chart's objects.
 const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf
 
-// The API server's own limits count for a command that a person runs; client-go's
-// default of 5 requests a second would only make them wait.
+// For a command that a person runs the API server's own limits are enough; client-go's default of 5
+// requests a second would only make people wait.
 const (
 	requestsPerSecond = 100
 	requestsAtOnce    = 200
 )
 
-// Connect makes the clients for a command that a person runs. It does not talk
-// to the server yet.
+// Connect makes the clients for a command that a person runs. It does not talk to the server yet.
 func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
@@ -101,10 +96,10 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	return c, nil
 }
 
-// Skew is by how much the API server's clock is ahead of this machine's. It is
-// zero when they differ by less than can be told.
+// Skew is by how much the API server's clock is ahead of this machine's. It is zero when the difference is
+// too small to show.
 func (c *Cluster) Skew() time.Duration {
-	if c.Kept != nil { // a file, whose answers are as old as it is
+	if c.Kept != nil { // a file's answers are as old as the file
 		return 0
 	}
 	return c.skew.get()
@@ -113,8 +108,7 @@ func (c *Cluster) Skew() time.Duration {
 // skew is the difference of two clocks, in nanoseconds.
 type skew struct{ ahead atomic.Int64 }
 
-// tellable is the least difference that an HTTP date, which has whole seconds,
-// can show for certain.
+// tellable is the least difference that an HTTP date, in whole seconds, shows for certain.
 const tellable = 2 * time.Second
 
 func (s *skew) get() time.Duration { return time.Duration(s.ahead.Load()) }
@@ -130,7 +124,6 @@ func (s *skew) saw(server, asked, answered time.Time) {
 	s.ahead.Store(int64(ahead))
 }
 
-// clock reads the server's time off its answers.
 type clock struct {
 	next http.RoundTripper
 	skew *skew
@@ -150,12 +143,12 @@ func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var _ utilnet.RoundTripperWrapper = (*clock)(nil)
 
-// WrappedRoundTripper is who passes requests on: client-go looks for it to cancel them, and logs a
-// warning for each where it can't.
+// WrappedRoundTripper is the next round tripper: client-go looks for it to cancel requests, and otherwise
+// logs a warning for each.
 func (c *clock) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// Refused is what an API server's refusal says. client-go does not decode the answer to a request
-// for which it has no type, and calls it unknown: of a right that is missing, its status is left.
+// Refused is the message of an API server's refusal. client-go does not decode the answer to a request
+// without a type, and calls it unknown: of a missing right only the status is left.
 func Refused(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) || status.Status().Message != "unknown" {
@@ -164,18 +157,16 @@ func Refused(err error) string {
 	return "the right to read it is missing (HTTP status 403)"
 }
 
-// kind is how objects of one kind are read.
 type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
 	served     schema.GroupVersionResource
 	namespaced bool
 	empty      func() runtime.Object
 	reader     func(c *Cluster, namespace string) reader
-	// beside: it is shown beside the rest, of which nothing is unknown without it.
+	// beside: it is shown separately, and no other fact depends on it.
 	beside bool
 }
 
-// typed makes an object of what JSON has of it.
 func (k kind) typed(content map[string]any) (runtime.Object, error) {
 	object := k.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
@@ -184,13 +175,12 @@ func (k kind) typed(content map[string]any) (runtime.Object, error) {
 	return slim(object), nil
 }
 
-// besideTheRest is the kind, shown beside the rest.
 func (k kind) besideTheRest() kind {
 	k.beside = true
 	return k
 }
 
-// kindOf is a kind whose objects are T.
+// kindOf is a kind with objects of type T.
 func kindOf[T any, P interface {
 	*T
 	runtime.Object
@@ -199,13 +189,11 @@ func kindOf[T any, P interface {
 	return kind{resource: r.GroupResource().String(), served: r, namespaced: namespaced, empty: func() runtime.Object { return P(new(T)) }, reader: reader}
 }
 
-// reader reads one kind, in one namespace or all.
 type reader struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// typed is the part of a typed client that reads.
 type typed[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -218,8 +206,8 @@ func readerOf[L runtime.Object](c typed[L]) reader {
 	}
 }
 
-// kinds lists what the ledger is made of. The tickets come first: a reservation
-// that ends while the lists are made is then still seen as the bound pod.
+// kinds lists the ledger's kinds. The tickets come first: a reservation that ends between the lists is then
+// still seen as the bound pod.
 func kinds() []kind {
 	own, core, storage := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
 	return []kind{
@@ -242,13 +230,12 @@ func kinds() []kind {
 	}
 }
 
-// Read lists the cluster as it is. What may not be listed is in the world's
-// Unseen; an error means that the API server can't be reached, or answers
-// nothing at all.
+// Read lists the cluster. Kinds that may not be listed are in the world's Unseen. An error means that the
+// API server can't be reached, or answers nothing at all.
 func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	tickets, others := kinds()[0], kinds()[1:]
 	results := []result{c.read(ctx, tickets)}
-	if err := results[0].err; err != nil { // who does not answer is not asked again
+	if err := results[0].err; err != nil { // a silent server is not asked again
 		return nil, err
 	}
 	var mu sync.Mutex
@@ -267,7 +254,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	objects := facts.Objects{Home: home}
 	var unseen []facts.Unseen
 	var words *facts.Unseen
-	for _, k := range kinds() { // in the order of the kinds, whatever came first
+	for _, k := range kinds() { // in the order of the kinds, not of the answers
 		for _, r := range results {
 			if r.kind != k.resource {
 				continue
@@ -292,8 +279,8 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	return w, nil
 }
 
-// Home is the namespace in which Moorage is installed, as facts.Home tells it: the default
-// one where the ClusterRoleBinding may not be read.
+// Home is the namespace where Moorage is installed, by facts.Home: the default namespace where the
+// ClusterRoleBinding may not be read.
 func (c *Cluster) Home(ctx context.Context) string {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", v1alpha1.ControllerName).String()}
 	list, err := c.Kube.RbacV1().ClusterRoleBindings().List(ctx, options)
@@ -303,7 +290,7 @@ func (c *Cluster) Home(ctx context.Context) string {
 	return facts.Home(list.Items)
 }
 
-// result is what became of one kind's list.
+// result is a kind's list, or the reason that there is none.
 type result struct {
 	kind    string
 	objects []runtime.Object
@@ -335,10 +322,10 @@ func (c *Cluster) read(ctx context.Context, k kind) result {
 	return r
 }
 
-// MostNames bounds what a completion reads: nobody looks through more.
+// MostNames bounds the names of a completion: more are of no use to a reader.
 const MostNames = 500
 
-// Names are those of the objects of a resource, in the namespace of the command where it has one; none where they
+// Names are the names of a resource's objects, in the command's namespace where it has one; none where they
 // can't be read.
 func (c *Cluster) Names(ctx context.Context, resource string) []string {
 	for _, k := range kinds() {
@@ -362,8 +349,7 @@ func NamesOf(list runtime.Object) []string {
 	return names
 }
 
-// without says what is missing when a kind can't be listed; nil when the error
-// is none that a command can do without the kind for.
+// without describes a kind that can't be listed; nil for an error that ends the command.
 func without(k kind, err error) *facts.Unseen {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -374,7 +360,7 @@ func without(k kind, err error) *facts.Unseen {
 	return nil
 }
 
-// unread says why a kind could not be listed, and what to look at where no API server was reached.
+// unread says why a kind could not be listed, and where to look if no API server was reached.
 func unread(k kind, err error) error {
 	var network net.Error
 	if errors.As(err, &network) {
@@ -395,7 +381,6 @@ func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// slim takes out of pods what is large and shown nowhere.
 func slim(object runtime.Object) runtime.Object {
 	if pod, ok := object.(*corev1.Pod); ok {
 		for i := range pod.ManagedFields {
@@ -405,10 +390,9 @@ func slim(object runtime.Object) runtime.Object {
 	return object
 }
 
-// readLeases reads the Leases of components, and those of nodes where one of the nodes is not
-// ready: what is said of it depends on whether its kubelet lives. What may not be read is
-// left out. A file has them as they were up to LeasesAgain before its time, and does not say when that
-// was: not before the last renewal in it.
+// readLeases reads the components' Leases, and the nodes' Leases where a node is not ready: its advice
+// depends on whether its kubelet lives. Unreadable Leases are left out. A file's Leases are up to
+// LeasesAgain older than its time, and at least as new as their last renewal.
 func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
 	read := facts.Leases{At: c.Clock()}
 	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
@@ -435,20 +419,18 @@ func (c *Cluster) leasesIn(ctx context.Context, namespace string, which fields.S
 	return list.Items, nil
 }
 
-// maxSubjects bounds the objects whose events are asked for, one request each.
 const maxSubjects = 64
 
-// maxEvents bounds the events that are read of one object.
 const maxEvents = 200
 
-// Object is an object whose events are read.
+// Object is an object with events to read.
 type Object struct {
 	Namespace string
 	UID       types.UID
 }
 
-// ReadEvidence reads what names causes that are not a volume's: the events of the objects.
-// What may not be read is left out, and said.
+// ReadEvidence reads the objects' events, which name causes other than a volume's. It leaves out unreadable
+// events, and says so.
 func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -475,7 +457,7 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 	wait.Wait()
 }
 
-// ReadStarting reads the events of pods whose volumes may be mounted and that have not started.
+// ReadStarting reads the events of pods that have not started though their volumes may be mounted.
 func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
 	var objects []Object
 	for _, p := range w.Starting() {
@@ -484,14 +466,14 @@ func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
 	c.ReadEvidence(ctx, w, objects)
 }
 
-// starting has the worlds of a cluster that is followed say what ReadStarting reads. What is known
-// of a pod is read again after LeasesAgain. Nil reads nothing.
+// starting adds the events of ReadStarting to the worlds of a followed cluster. It reads the events of a
+// pod again after LeasesAgain. Nil reads nothing.
 type starting struct {
 	evidence facts.Evidence
 	since    time.Time
 }
 
-// read reads what is not known yet of a world that nobody else has so far.
+// read reads the missing events of a world that is not shared yet.
 func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
 	if s == nil {
 		return
@@ -505,10 +487,10 @@ func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
 	s.evidence = w.Evidence
 }
 
-// changes says whether what was read may say something else later, though nothing else changes.
+// changes says whether the events may change while nothing else changes.
 func (s *starting) changes() bool { return s != nil && len(s.evidence.Asked) > 0 }
 
-// PodAndClaims are a pod and its claims, whose events say why it does not start.
+// PodAndClaims are a pod and its unbound claims: their events say why it does not start.
 func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
 	list := []Object{{p.Namespace, p.UID}}
 	for _, v := range p.Spec.Volumes {
@@ -525,8 +507,8 @@ func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
 	return list
 }
 
-// Problem says why the API server is not heard, within a time; empty when it answers, even
-// that one may not ask. Its answer also tells its clock.
+// Problem says why the API server is silent, within a time; empty when it answers, even with a refusal. Its
+// answer also sets the clock.
 func (c *Cluster) Problem(ctx context.Context, within time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

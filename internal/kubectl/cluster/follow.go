@@ -16,26 +16,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// settle is how long changes are gathered before they are told: one attach
-// changes half a dozen objects within it. In a cluster so large that to take it
-// in takes long, it is idle times that: following must not keep a core busy.
+// settle is how long changes are gathered before they are reported: an attach changes half a dozen objects
+// within it. In a large cluster the pause is idle times the time of taking the cluster in: following must
+// not keep a core busy.
 const (
 	settle = 200 * time.Millisecond
 	idle   = 4
 )
 
-// LeasesAgain is how often Leases are read again while a cluster is followed: each is written
-// every few seconds, and only what they tell changes rarely.
+// LeasesAgain is how often Leases are read again while a cluster is followed: each is written every few
+// seconds, but the holders change rarely.
 const LeasesAgain = 15 * time.Second
 
-// Follow calls see with the cluster as it is, and again after every change, at
-// most five times a second, until ctx ends or see returns an error. What may
-// not be listed is left out, as Read leaves it out.
+// Follow calls see with the present cluster, and again after every change, at most five times a second,
+// until ctx ends or see returns an error. It leaves out the same kinds as Read.
 func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) error {
 	return c.follow(ctx, nil, see)
 }
 
-// FollowStarting is Follow with what ReadStarting reads, which may lag by LeasesAgain.
+// FollowStarting is Follow with ReadStarting's events, which may lag by LeasesAgain.
 func (c *Cluster) FollowStarting(ctx context.Context, see func(*facts.World) error) error {
 	return c.follow(ctx, &starting{}, see)
 }
@@ -86,7 +85,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 	}
 }
 
-// feeds starts a list and watch of each kind that may be seen.
 func (c *Cluster) feeds(ctx context.Context, unseen []facts.Unseen, changed chan struct{}) ([]cache.SharedInformer, error) {
 	var feeds []cache.SharedInformer
 	notify := func() {
@@ -131,7 +129,6 @@ func transform(object any) (any, error) {
 	return object, nil
 }
 
-// unseenOf is all that may not be seen.
 func unseenOf(w *facts.World) []facts.Unseen {
 	if w.WordsUnseen == nil {
 		return w.Unseen
@@ -139,7 +136,7 @@ func unseenOf(w *facts.World) []facts.Unseen {
 	return append(slices.Clone(w.Unseen), *w.WordsUnseen)
 }
 
-// scope is the namespace in which a kind can be seen; false for none.
+// scope is the namespace where a kind can be seen; false for none.
 func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	for _, u := range unseen {
 		if u.Resource == k.resource {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is what the commands of kubectl moorage have in common:
-// flags, streams, how they end, and how names are completed.
+// Package command has the common parts of the commands of kubectl moorage: flags, streams, exit codes, and
+// the completion of names.
 package command
 
 import (
@@ -29,14 +29,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// Base is what every command works with.
+// Base is the common part of every command.
 type Base struct {
 	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
 	Flags *Flags
-	// Streams are the terminal's, or a test's. What is written to them is shown as
-	// screen.Visible shows it.
-	Streams genericiooptions.IOStreams
-	// UserAgent names this program to the API server.
+	// Streams are the terminal's, or a test's. Their output passes through screen.Visible.
+	Streams   genericiooptions.IOStreams
 	UserAgent string
 	// Now replaces the API server's clock where a test needs a fixed one.
 	Now func() time.Time
@@ -44,8 +42,8 @@ type Base struct {
 	Set *screen.Style
 }
 
-// Connect makes the clients that the flags ask for: of a cluster, or of a file that
-// answers in its place, and whose time is then the clock.
+// Connect makes the clients that the flags ask for: of a cluster, or of a file that answers instead, with
+// the file's time as the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
 	if b.Flags.Bundle != "" {
 		a, err := archive.Open(context.Background(), b.Flags.Bundle)
@@ -69,7 +67,7 @@ func (b *Base) Connect() (*cluster.Cluster, error) {
 	return c, err
 }
 
-// Style is the one that suits the output stream.
+// Style suits the output stream.
 func (b *Base) Style() screen.Style {
 	s := screen.StyleOf(b.Streams.Out)
 	if b.Set != nil {
@@ -79,12 +77,12 @@ func (b *Base) Style() screen.Style {
 	return s
 }
 
-// Plain is the style of text for a page or a file, whose commands ask what was asked.
+// Plain is the style of text for a page or a file, with suggested commands for the same cluster or file.
 func (b *Base) Plain() screen.Style {
 	return screen.Style{Bundle: b.Flags.Bundle, Flags: b.Flags.Named()}
 }
 
-// Say prints a sentence for people, broken where the line ends.
+// Say prints a sentence for people, wrapped to the line.
 func (b *Base) Say(w io.Writer, format string, args ...any) error {
 	_, err := fmt.Fprintln(w, b.Style().Wrap(fmt.Sprintf(format, args...), 0))
 	return err
@@ -103,8 +101,8 @@ func (b *Base) Read(ctx context.Context) (*cluster.Cluster, *facts.World, error)
 	return c, w, nil
 }
 
-// ExitError ends the program with a code of its own. An error without a
-// message ends it silently: what there is to say has been said.
+// ExitError ends the program with a code of its own. An error without a message ends it silently: the
+// message is already printed.
 type ExitError struct {
 	Code    int
 	Message string
@@ -113,7 +111,6 @@ type ExitError struct {
 // Error returns the message.
 func (e *ExitError) Error() string { return e.Message }
 
-// The exit codes.
 const (
 	ExitFailed   = 1 // the command could not do its work
 	ExitFindings = 2 // doctor has found something; a request was refused
@@ -146,7 +143,7 @@ func (b *Base) Exit(err error) int {
 // completionPatience is for how long a shell waits for names after Tab.
 const completionPatience = 3 * time.Second
 
-// Complete returns a cobra completion of names that are read from the cluster.
+// Complete returns a cobra completion with names from the cluster.
 func (b *Base) Complete(names func(ctx context.Context, c *cluster.Cluster, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		c, err := b.Connect()
@@ -165,15 +162,14 @@ func (b *Base) Complete(names func(ctx context.Context, c *cluster.Cluster, args
 	}
 }
 
-// NotFoundError is the error for an object that is not there.
+// NotFoundError is the error for an object that does not exist.
 type NotFoundError struct{ Message string }
 
 // Error returns the message.
 func (e *NotFoundError) Error() string { return e.Message }
 
-// Missing is the error for an object that was not among those that were listed. It
-// tells an object that is not there, a NotFoundError, from an object that may not be
-// read. namespace is empty for what has none.
+// Missing is the error for an object that was not in the lists: a NotFoundError where it does not exist,
+// and another error where it may not be read. namespace is empty for cluster-wide objects.
 func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
@@ -187,7 +183,7 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	return &NotFoundError{message}
 }
 
-// UnreadTicket is the error for a ticket that may not be read, whether it exists or not; nil where the
+// UnreadTicket is the error for a ticket that may not be read, even if it does not exist; nil where the
 // tickets of its namespace are seen, or are not served at all.
 func UnreadTicket(w *facts.World, namespace, name string) error {
 	unserved := func(u facts.Unseen) bool { return u.Missing }
@@ -198,7 +194,7 @@ func UnreadTicket(w *facts.World, namespace, name string) error {
 	return err
 }
 
-// NoNamespace says that a namespace does not exist; empty where it exists, or that can't be told.
+// NoNamespace says that a namespace does not exist; empty where it exists, or that is unknown.
 func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
 	if namespace == "" {
 		return ""
@@ -211,7 +207,7 @@ func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) stri
 	return fmt.Sprintf("namespace %q not found", namespace)
 }
 
-// Ended is a sentence with its full stop, if it does not end with a question.
+// Ended is a sentence with its full stop, if it does not end with a question mark.
 func Ended(text string) string {
 	if strings.HasSuffix(text, "?") {
 		return text
@@ -219,7 +215,6 @@ func Ended(text string) string {
 	return text + "."
 }
 
-// inside is how kubectl is asked of a namespace; empty for what has none.
 func inside(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -227,8 +222,7 @@ func inside(namespace string) string {
 	return " -n " + namespace
 }
 
-// One is for a command that takes one name: the error for none, or for several, says
-// what to type.
+// One takes exactly one name: otherwise the error shows what to type.
 func One(what, usage string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch len(args) {
@@ -241,8 +235,8 @@ func One(what, usage string) cobra.PositionalArgs {
 	}
 }
 
-// Names are those of a resource that every command reads, in the namespace where it has one. An error gives no names:
-// a shell has nowhere to show it.
+// Names are a resource's names in every command's completion, in the namespace where it has one. An error
+// gives no names: a shell can't show it.
 func Names(resource string) func(context.Context, *cluster.Cluster, []string) []string {
 	return func(ctx context.Context, c *cluster.Cluster, _ []string) []string { return c.Names(ctx, resource) }
 }
@@ -256,8 +250,8 @@ func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
 	return cluster.NamesOf(list)
 }
 
-// Ending is the error for a file to write, named by a flag, whose ending is none of those that
-// what is written has; nil for a name without an ending, and for one of a device or pipe.
+// Ending is the error for an output file, named by a flag, with a wrong ending for its content; nil for a
+// name without an ending, and for a device or pipe.
 func Ending(flag, file, what string, endings ...string) error {
 	ending := filepath.Ext(file)
 	if ending == "" || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }) {
@@ -269,9 +263,10 @@ func Ending(flag, file, what string, endings ...string) error {
 	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
 }
 
-// Failed says what was tried and failed and, where the right to it is missing, how to ask for that. right is what
-// follows kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A quota and an admission policy
-// forbid, too; only a missing right is told as what the user can't do (apiserver, endpoints/filters/authorization.go).
+// Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for it. right
+// is the argument of kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A quota or an
+// admission policy also forbids; only for a missing right the message names the user's forbidden verb
+// (apiserver, endpoints/filters/authorization.go).
 func Failed(what, right string, err error) error {
 	verb, _, _ := strings.Cut(right, " ")
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource") {
@@ -283,7 +278,7 @@ func Failed(what, right string, err error) error {
 // longestTTL is the longest time that the API server takes for a ticket: the maximum of spec.ttlSeconds.
 const longestTTL = 2592000 * time.Second
 
-// CheckTTL says whether a ticket may have the time of the flag --ttl, which is written in whole seconds.
+// CheckTTL checks the time of the flag --ttl for a ticket, which is written in whole seconds.
 func CheckTTL(ttl time.Duration) error {
 	switch {
 	case ttl < time.Second:
@@ -294,8 +289,8 @@ func CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
-// WriteWhole writes a file that only its owner may read, under its name once it is whole. WriteWhole
-// writes into a device or a pipe of that name, and does not replace it.
+// WriteWhole writes a file that only its owner may read, under its name once it is whole. It writes into a
+// device or a pipe with that name, and does not replace it.
 func WriteWhole(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		to, err := os.OpenFile(name, os.O_WRONLY, 0)

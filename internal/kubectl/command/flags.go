@@ -22,18 +22,16 @@ import (
 // ErrNoCluster says that neither a kubeconfig nor a flag names a cluster.
 var ErrNoCluster = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")
 
-// Flags are the flags of kubectl that say which cluster to ask, as whom and in
-// which namespace. They are client-go's own: cli-runtime's link kustomize and
-// text/template into the program, which doubles its size.
+// Flags are kubectl's flags for the cluster, the user and the namespace. They are client-go's own:
+// cli-runtime's link kustomize and text/template into the program, which doubles its size.
 type Flags struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
-	// Bundle is a file of kubectl moorage bundle that answers in the place of a cluster.
+	// Bundle is a file of kubectl moorage bundle that answers instead of a cluster.
 	Bundle string
-	// Server is asked in place of a kubeconfig's, where tests name one; it is no flag.
-	Server string
-	set    *pflag.FlagSet
-	// Warnings is where warnings of the API server are printed.
+	// Server replaces a kubeconfig's server in tests; it is no flag.
+	Server   string
+	set      *pflag.FlagSet
 	Warnings io.Writer
 }
 
@@ -52,16 +50,15 @@ func (f *Flags) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.Bundle, "bundle", "", "File of kubectl moorage bundle to read from in place of a cluster")
 }
 
-// Namespace is the one that the flags name for a bundle, which has no context to name one.
+// Namespace is the flags' namespace for a bundle, which has no context.
 func (f *Flags) Namespace() string {
 	return cmp.Or(f.overrides.Context.Namespace, metav1.NamespaceDefault)
 }
 
-// Chosen is the namespace that -n names; empty without -n.
+// Chosen is the namespace of -n; empty without -n.
 func (f *Flags) Chosen() string { return f.overrides.Context.Namespace }
 
-// Named are the flags by which the user named the cluster, as a shell takes them. Secrets are
-// not among them.
+// Named are the user's flags for the cluster, as a shell takes them, without secrets.
 func (f *Flags) Named() string {
 	var parts []string
 	for _, name := range []string{
@@ -77,8 +74,7 @@ func (f *Flags) Named() string {
 	return strings.Join(parts, " ")
 }
 
-// Config is the client configuration that the flags lead to, and the namespace.
-// The error says what is wrong with the kubeconfig.
+// Config is the flags' client configuration, and the namespace. The error describes the kubeconfig's fault.
 func (f *Flags) Config() (*rest.Config, string, error) {
 	rules, overrides := *f.rules, f.overrides
 	if f.Server != "" {
@@ -114,8 +110,8 @@ func NewOptionsCommand() *cobra.Command {
 	}
 }
 
-// Help prints the help of a command and those below it so that it fits the width of a
-// style; that of the root fits a screen.
+// Help prints the help of a command and its subcommands in the width of a style; the root's help fits a
+// screen.
 func Help(root *cobra.Command, style func() screen.Style) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return usage(cmd.OutOrStderr(), cmd, style()) })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// A pipe is written to, and not replaced by a file of its name; and so is a device.
+// A pipe or a device is written to, and not replaced by a file with its name.
 func TestWriteToAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // open for reading and writing, so that neither end waits for the other
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // open for reading and writing: neither end waits for its peer
 	if err != nil {
 		t.Fatal(err)
 	}

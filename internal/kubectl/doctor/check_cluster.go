@@ -36,9 +36,8 @@ import (
 // bearableSkew is a difference of clocks that shows in ages and nowhere else.
 const bearableSkew = 5 * time.Second
 
-// checkClock compares clocks as far as they show. Moorage never compares times
-// of different machines, so that a wrong clock harms certificates, Leases of
-// others and the ages that people read.
+// checkClock compares clocks as far as they show. Moorage never compares times of different machines: a
+// wrong clock harms certificates, other programs' Leases and the ages that people read.
 func checkClock(e *Evidence) []Finding {
 	var list []Finding
 	if skew := e.Skew.Abs(); skew > bearableSkew {
@@ -68,9 +67,8 @@ func checkClock(e *Evidence) []Finding {
 	return list
 }
 
-// skewOf is by how much the clock of a Lease's writer is ahead of the API
-// server's: the one writes renewTime, and the other notes in managedFields when
-// that came in, to the second.
+// skewOf is by how much the clock of a Lease's writer is ahead of the API server's. The writer sets
+// renewTime; the server notes the time of the write in managedFields, to the second.
 func skewOf(l *coordinationv1.Lease) (time.Duration, bool) {
 	if l.Spec.RenewTime == nil {
 		return 0, false
@@ -84,15 +82,14 @@ func skewOf(l *coordinationv1.Lease) (time.Duration, bool) {
 // quickTick is a status interval that is no worse than the rest of the path.
 const quickTick = 2 * time.Second
 
-// lowerTick is how to lower the interval. A kubelet writes its status when it
-// has changed, at each tick, so that a lower nodeStatusUpdateFrequency costs
-// writes only where something changes; without an explicit
-// nodeStatusReportFrequency that one follows it (kubelet's
-// v1beta1/defaults.go), and every node would report all the time.
+// lowerTick is how to lower the interval. A kubelet checks its status at each tick and writes a change: a
+// lower nodeStatusUpdateFrequency costs writes only where something changes. Without an explicit
+// nodeStatusReportFrequency, that setting follows it (kubelet's v1beta1/defaults.go), and every node would
+// report all the time.
 const lowerTick = "In the kubelets' configuration: nodeStatusUpdateFrequency: 1s, and with it nodeStatusReportFrequency: 5m, which would otherwise follow it."
 
-// checkKubelets looks for the largest latency that can be avoided: a volume is
-// mounted, and let go of, only at a kubelet's next status report.
+// checkKubelets looks for the largest avoidable latency: a volume is mounted, and let go of, only at a
+// kubelet's next status report.
 func checkKubelets(e *Evidence) []Finding {
 	var list []Finding
 	var slow, busy, unmanaged []string
@@ -130,8 +127,8 @@ func checkKubelets(e *Evidence) []Finding {
 	return list
 }
 
-// measured tells the interval by its effect, where no kubelet may be asked: how
-// long pods have waited between safe to mount and running.
+// measured estimates the interval by its effect, where no kubelet may be asked: by the pods' times between
+// safe to mount and running.
 func (e *Evidence) measured() Finding {
 	var waits []time.Duration
 	for _, p := range e.World.Pods {
@@ -160,9 +157,9 @@ func (e *Evidence) measured() Finding {
 	return Finding{Severity: OK, Message: "pods start soon after their volumes are safe to mount", Evidence: evidence}
 }
 
-// checkTaints finds nodes that are back and still have the taint by which they were
-// put out of service: nothing removes it but a person. So it does with nodes that the cloud
-// calls off, and with those that may have volumes mounted since a forced detach.
+// checkTaints finds nodes that are back and still have the taint that put them out of service: only a
+// person removes it. It also finds nodes that the cloud reports as shut down, and nodes that may have
+// volumes mounted since a forced detach.
 func checkTaints(e *Evidence) []Finding {
 	left, off, mounted, fenced := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range e.World.Nodes {
@@ -206,7 +203,7 @@ func checkTaints(e *Evidence) []Finding {
 	return list
 }
 
-// checkCutOff finds nodes that are Ready and that the storage of a driver has cut off.
+// checkCutOff finds Ready nodes that the storage of a driver has cut off.
 func checkCutOff(e *Evidence) []Finding {
 	cut := map[string]bool{}
 	for n := range e.World.Snapshot.Nodes() {
@@ -224,12 +221,11 @@ func checkCutOff(e *Evidence) []Finding {
 		"nodes that are ready, and that the storage of a driver has cut off: their pods can't read or write its volumes: %d", len(cut))}
 }
 
-// isFenced says whether a condition of a Node says that its machine writes no more.
+// isFenced says whether a condition of a Node means that its machine writes no more.
 func isFenced(c corev1.NodeCondition) bool {
 	return strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue
 }
 
-// checkLimits finds drivers that state no limit where Moorage counts slots.
 func checkLimits(e *Evidence) []Finding {
 	unlimited := map[string][]string{}
 	missing := map[string][]string{}
@@ -259,7 +255,6 @@ func checkLimits(e *Evidence) []Finding {
 	return list
 }
 
-// What a person does about what a node has and should not have.
 const (
 	forgottenFix  = "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
@@ -273,23 +268,22 @@ const (
 // failedCreate is the reason of a controller's events on pods that it can't make.
 const failedCreate = "FailedCreate"
 
-// checkNodeVolumes looks for what a node has itself and should not have, where a moorage-node
-// runs: volumes that its kubelet has forgotten, mounts for pods that are gone, volumes that
-// no VolumeAttachment attaches there; for nodes whose word is not of today; and for nodes at
-// which it is to run and does not. What the kubelet lists it is about to stage, or to take
-// down.
+// checkNodeVolumes looks for leftovers at nodes with moorage-node: volumes that the kubelet has forgotten,
+// mounts for pods that are gone, and volumes without a VolumeAttachment there. It also finds old reports,
+// and nodes without their moorage-node. Volumes that the kubelet lists are about to be staged or taken
+// down, and don't count.
 func checkNodeVolumes(e *Evidence) []Finding {
 	lacking := agentsLacking(e)
 	said := ofWords(e)
 	if len(lacking) > 0 {
-		// What the others say makes it no better.
+		// A good report of some nodes makes it no better.
 		said = slices.DeleteFunc(said, func(f Finding) bool { return f.Severity == OK })
 	}
 	return slices.Concat(lacking, requiredWords(e), said)
 }
 
-// requiredWords finds AttachPolicies that let no volume leave a node at which moorage-node says
-// nothing, where there are such nodes.
+// requiredWords finds AttachPolicies that let no volume leave a node without moorage-node's report, where
+// there are such nodes.
 func requiredWords(e *Evidence) []Finding {
 	if e.World.WordsUnseen != nil && !e.World.WordsUnseen.Missing {
 		return nil
@@ -318,7 +312,7 @@ func requiredWords(e *Evidence) []Finding {
 	return list
 }
 
-// agentsLacking says at how many nodes moorage-node is to run and does not, and why.
+// agentsLacking says at how many nodes moorage-node should run and does not, and why.
 func agentsLacking(e *Evidence) []Finding {
 	if e.Agents.Err != nil {
 		return unchecked("daemonsets.apps", e.Agents.Err)
@@ -343,7 +337,7 @@ func agentsLacking(e *Evidence) []Finding {
 	return list
 }
 
-// refusal is the last that was said against making pods of an owner; empty: nothing.
+// refusal is the last refusal to make an owner's pods; empty: none.
 func refusal(events []corev1.Event, owner types.UID) string {
 	var last corev1.Event
 	for i := range events {
@@ -355,11 +349,10 @@ func refusal(events []corev1.Event, owner types.UID) string {
 	return last.Message
 }
 
-// ofWords is what nodes say.
 func ofWords(e *Evidence) []Finding {
 	if unseen := e.World.WordsUnseen; unseen != nil {
 		if unseen.Missing {
-			return nil // the definition is older than this, which another check says
+			return nil // the installed definition is too old, which another check reports
 		}
 		return unchecked(unseen.Resource, errors.New(unseen.Message))
 	}
@@ -396,7 +389,6 @@ func ofWords(e *Evidence) []Finding {
 	return list
 }
 
-// ofWord is what the word of one node leads to.
 func ofWord(node string, word *facts.NodeWord) []Finding {
 	var list []Finding
 	for i := range word.Has {
@@ -436,7 +428,6 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 	return list
 }
 
-// checkAttachments finds attachments that nobody will ever detach.
 func checkAttachments(e *Evidence) []Finding {
 	var list []Finding
 	total := 0
@@ -450,8 +441,8 @@ func checkAttachments(e *Evidence) []Finding {
 	return list
 }
 
-// checkWaits lists volumes that should have left a node or been attached to one,
-// and tickets that wait, for long. Volumes of one node that wait for the same are one finding.
+// checkWaits lists volumes that should have left or reached a node long ago, and tickets that have waited
+// for long. Volumes at a node with the same reason share a finding.
 func checkWaits(e *Evidence) []Finding {
 	var list []Finding
 	for _, g := range waitingVolumes(e) {
@@ -470,7 +461,7 @@ func checkWaits(e *Evidence) []Finding {
 	return list
 }
 
-// checkIncidents finds nodes that are not ready, or gone, and for which something waits.
+// checkIncidents finds nodes, not ready or gone, that pods or tickets wait for.
 func checkIncidents(e *Evidence) []Finding {
 	waits := behind(e.World)
 	if len(waits) == 0 {
@@ -504,11 +495,11 @@ func behind(w *facts.World) map[string][]string {
 	return list
 }
 
-// waitGroup are volumes of one node that wait for the same; of reasons that name no node, one.
+// waitGroup are volumes at a node with the same reason; all reasons without a node share a group.
 type waitGroup struct {
 	first facts.Reason
 	since time.Time // the earliest
-	// names are claims, or PersistentVolumes without one; holds are driver^handle.
+	// names are claims, or PersistentVolumes without a claim; holds are driver^handle.
 	names, holds []string
 }
 
@@ -546,12 +537,11 @@ func (g *waitGroup) finding(now time.Time) Finding {
 		len(g.names), g.first.Node, g.first.Code, since, some(g.names), first, g.first.Message)
 }
 
-// checkInvariants asks the core whether anything is as it must never be.
 func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
 		if at, early := e.attachedEarly(v); early {
-			list = append(list, found(Warning, v.String(), "See what the first node's detach waits for: `kubectl moorage volumes -A`. Data is safe as long as the driver refuses the second attach.",
+			list = append(list, found(Warning, v.String(), "See what the first node's detach waits for: "+explains(e.World, v.Volume)+". Data is safe as long as the driver refuses the second attach.",
 				"%skube-controller-manager has asked to attach a volume to a second node before the detach from the first is over; it is attached at %s", claimed(e.World, v.Volume), at))
 			continue
 		}
@@ -565,7 +555,7 @@ func checkInvariants(e *Evidence) []Finding {
 }
 
 // attachedEarly says whether a volume has attachments at two nodes because kube-controller-manager, in
-// Cooperative mode, does not wait for a detach that fails; and the node where it is attached, or may be.
+// Cooperative mode, does not wait for a failing detach; and the node where it is or may be attached.
 func (e *Evidence) attachedEarly(v arbiter.Violation) (at string, early bool) {
 	if !e.World.Arbiter.Cooperative || v.Invariant != "I1" {
 		return "", false
@@ -585,7 +575,6 @@ func (e *Evidence) attachedEarly(v arbiter.Violation) (at string, early bool) {
 	return "", false
 }
 
-// claimed begins a finding about a volume with its claim; empty where it has none.
 func claimed(w *facts.World, id ledger.VolumeID) string {
 	if claim := w.Volume(id).Claim; claim != "" {
 		return claim + ": "
@@ -593,12 +582,19 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 	return ""
 }
 
-// components are the roles of the processes that every installation has.
+// explains is the command that explains a volume.
+func explains(w *facts.World, id ledger.VolumeID) string {
+	namespace, claim, ok := strings.Cut(w.Volume(id).Claim, "/")
+	if !ok {
+		return "`kubectl moorage volumes -A`"
+	}
+	return fmt.Sprintf("`kubectl moorage explain pvc %s -n %s`", claim, namespace)
+}
+
 func components() []string {
 	return []string{v1alpha1.ControllerName, v1alpha1.SchedulerName}
 }
 
-// checkRBAC looks for roles that are missing, bound to nobody, or too wide.
 func checkRBAC(e *Evidence) []Finding {
 	if e.Roles.Err != nil {
 		return unchecked("clusterroles.rbac.authorization.k8s.io", e.Roles.Err)
@@ -648,7 +644,6 @@ func (e *Evidence) bound(name string) bool {
 	return false
 }
 
-// wide names the first wildcard of a role.
 func wide(role *rbacv1.ClusterRole) string {
 	for _, rule := range role.Rules {
 		for _, list := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
@@ -662,8 +657,8 @@ func wide(role *rbacv1.ClusterRole) string {
 	return ""
 }
 
-// checkAttachPolicies finds AttachPolicies that do nothing, leave a node without
-// a slot, or leave fewer than an autoscaler knows.
+// checkAttachPolicies finds AttachPolicies that do nothing, leave a node without a slot, or leave fewer
+// slots than an autoscaler knows.
 func checkAttachPolicies(e *Evidence) []Finding {
 	var list []Finding
 	for _, p := range e.World.Policies {
@@ -694,7 +689,7 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	return list
 }
 
-// counts says whether a policy counts for its driver and class, be it without some of its fields.
+// counts says whether a policy counts for its driver and class, even if some of its fields do not.
 func counts(p *v1alpha1.AttachPolicy) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyInEffect)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -703,8 +698,8 @@ func counts(p *v1alpha1.AttachPolicy) bool {
 	return c.Reason == v1alpha1.ReasonNetworkFencesOff || c.Reason == v1alpha1.ReasonOperationTicketsOff || c.Reason == v1alpha1.ReasonWorkersNotCounted
 }
 
-// unknownToAutoscalers finds drivers whose policy leaves fewer slots than their CSINodes state,
-// where an autoscaler runs: it reads the CSINode, takes such a node to have room, and adds none.
+// unknownToAutoscalers finds drivers with a policy that leaves fewer slots than their CSINodes state, where
+// an autoscaler runs: it reads the CSINode, assumes room on such a node, and adds none.
 func unknownToAutoscalers(e *Evidence) []Finding {
 	names := autoscalers(e)
 	if len(names) == 0 {
@@ -731,8 +726,8 @@ func unknownToAutoscalers(e *Evidence) []Finding {
 	return list
 }
 
-// autoscalers names the autoscalers that lead or have led by a Lease of the name that they have by
-// default. One that a cloud runs outside the cluster is not seen.
+// autoscalers names the autoscalers that have a Lease with their default name. An autoscaler outside the
+// cluster, run by a cloud, is not seen.
 func autoscalers(e *Evidence) []string {
 	var names []string
 	for _, known := range []struct{ lease, name string }{{"cluster-autoscaler", "cluster-autoscaler"}, {"karpenter-leader-election", "Karpenter"}} {
@@ -743,7 +738,6 @@ func autoscalers(e *Evidence) []string {
 	return names
 }
 
-// unservedSnapshots finds AttachPolicies that name snapshots where there are none.
 func unservedSnapshots(e *Evidence) []Finding {
 	if e.ServedErr != nil || slices.ContainsFunc(operation.SnapshotVersions, func(v schema.GroupVersion) bool {
 		return slices.Contains(e.Served[v.String()], operation.SnapshotResource)
@@ -764,8 +758,8 @@ func unservedSnapshots(e *Evidence) []Finding {
 		"AttachPolicies name the operation Snapshot, and the API server does not serve %s: no ticket is made for a snapshot", operation.SnapshotResource+"."+operation.SnapshotVersions[0].Group)}
 }
 
-// checkFencing looks whether conditions that free volumes are guarded, and says which
-// evidence could be switched on.
+// checkFencing checks that conditions which free volumes are guarded, and names evidence that could be
+// switched on.
 func checkFencing(e *Evidence) []Finding {
 	return slices.Concat(unguardedFences(e), heldTimes(e), sharedMachines(e), couldFence(e))
 }
@@ -789,8 +783,7 @@ func sharedMachines(e *Evidence) []Finding {
 	return list
 }
 
-// heldTimes finds zones in which so many nodes are unreachable that no time takes volumes from
-// them.
+// heldTimes finds zones with so many unreachable nodes that no time takes volumes from them.
 func heldTimes(e *Evidence) []Finding {
 	var held []string
 	for p := range e.World.Snapshot.Policies() {
@@ -810,8 +803,8 @@ func heldTimes(e *Evidence) []Finding {
 		"so many nodes are unreachable at once that afterUnreachable, of forceDetach and of its networkFence, takes nothing from them (maxUnreachable): evidence still does")}
 }
 
-// unguardedFences finds AttachPolicies that take a condition for proof which anybody can set
-// who may write the status of a Node, such as its kubelet.
+// unguardedFences finds AttachPolicies that accept a condition as proof though any writer of a Node's
+// status, such as its kubelet, can set it.
 func unguardedFences(e *Evidence) []Finding {
 	var names []string
 	for _, p := range e.World.Policies {
@@ -827,12 +820,11 @@ func unguardedFences(e *Evidence) []Finding {
 		"AttachPolicies with a fencedCondition or a networkFence, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
 }
 
-// policyOfChart are the files among the chart's examples that have a policy for a driver, with
-// what is known of its detach.
+// policyOfChart are the chart's example files with a policy for a driver, which knows its detach.
 var policyOfChart = map[string]string{"ebs.csi.aws.com": "ebs-policy.yaml", "pd.csi.storage.gke.io": "gce-pd-policy.yaml", "rbd.csi.ceph.com": "ceph-rbd-policy.yaml"}
 
-// saysWhatFences says whether a policy that counts for all of a driver's volumes says how one
-// knows that a dead node writes no more.
+// saysWhatFences says whether a policy for all of a driver's volumes names the evidence that a dead node
+// writes no more.
 func saysWhatFences(p *v1alpha1.AttachPolicy, driver string) bool {
 	if p.Spec.Driver != driver || p.Spec.StorageClassName != "" {
 		return false
@@ -851,7 +843,7 @@ func saysWhatFences(p *v1alpha1.AttachPolicy, driver string) bool {
 	return counts(p) && (p.Spec.UnpublishFences != nil || fenced || force.NetworkFence != nil)
 }
 
-// couldFence says which evidence that a dead node writes no more could be switched on.
+// couldFence names evidence, still switched off, that a dead node writes no more.
 func couldFence(e *Evidence) []Finding {
 	var silent, files []string
 	known := 0
@@ -886,7 +878,6 @@ func couldFence(e *Evidence) []Finding {
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
 }
 
-// checkAttachers finds drivers whose external-attacher is down.
 func checkAttachers(e *Evidence) []Finding {
 	if e.Leases.Err != nil {
 		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
@@ -912,7 +903,7 @@ func checkAttachers(e *Evidence) []Finding {
 	return list
 }
 
-// stockChecks are asked of a cluster without Moorage: what it would change there.
+// stockChecks are for a cluster without Moorage: they show what Moorage would change there.
 func stockChecks() []check {
 	return []check{
 		{name: "slots", find: checkSlots, world: true},
@@ -924,7 +915,6 @@ func stockChecks() []check {
 	}
 }
 
-// readStock reads what only a cluster without Moorage is asked for.
 func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	if list, err := c.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
 		e.Deployments.Err = err
@@ -939,12 +929,12 @@ func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	}
 }
 
-// attachRefused is the reason of kube-controller-manager's events on volumes that it can't
-// attach, among them those that are attached elsewhere.
+// attachRefused is the reason of kube-controller-manager's events on volumes that it can't attach, such as
+// volumes that are attached elsewhere.
 const attachRefused = "FailedAttachVolume"
 
-// checkSlots counts the nodes whose last slots are taken: where kube-scheduler's count and
-// the driver's differ, as on nodes that have just joined, a pod hangs there.
+// checkSlots counts the nodes with their last slots taken: where kube-scheduler's count and the driver's
+// differ, as on nodes that have just joined, a pod hangs there.
 func checkSlots(e *Evidence) []Finding {
 	var near []string
 	var taken, limits int32
@@ -974,8 +964,7 @@ func checkSlots(e *Evidence) []Finding {
 		"%d of %d slots are taken; nodes near their limit, where a pod that is placed too early hangs: %d of %d", taken, limits, len(near), limited)}
 }
 
-// checkRollouts finds Deployments whose new pod is made beside the old one, with a claim that
-// may be at one node only.
+// checkRollouts finds Deployments that make a new pod beside the old one, with a claim for one node only.
 func checkRollouts(e *Evidence) []Finding {
 	if e.Deployments.Err != nil {
 		return unchecked("deployments.apps", e.Deployments.Err)
@@ -994,7 +983,6 @@ func checkRollouts(e *Evidence) []Finding {
 		"Deployments with a ReadWriteOnce volume that make the new pod before the old one ends: %d of %d. On another node it waits forever", len(hang), len(e.Deployments.Items))}
 }
 
-// surges says whether a rollout makes a new pod before an old one ends.
 func surges(d *appsv1.Deployment) bool {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return false
@@ -1017,8 +1005,8 @@ func ofOneNode(c *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// checkForcedDetaches says what the API shows of detaches by force: they are a metric and a
-// line of a log, and neither an event nor a field of any object.
+// checkForcedDetaches gathers the API's traces of forced detaches: they have only a metric and a log line,
+// but no event and no field of their own.
 func checkForcedDetaches(e *Evidence) []Finding {
 	away, refused := map[string]bool{}, 0
 	nodes := map[string]facts.NodeState{}
@@ -1050,8 +1038,8 @@ func checkForcedDetaches(e *Evidence) []Finding {
 	return []Finding{found(Unknown, evidence, fix, "how many volumes were detached by force in the last day is not in the API")}
 }
 
-// checkStockKubelets is checkKubelets, and where no kubelet was asked what the cluster shows of
-// the path on which the kubelets' interval lies.
+// checkStockKubelets is checkKubelets. Where no kubelet was asked, it reports the delays that the kubelets'
+// interval is part of.
 func checkStockKubelets(e *Evidence) []Finding {
 	if len(e.Kubelets.Items) > 0 {
 		return checkKubelets(e)
@@ -1068,8 +1056,7 @@ func checkStockKubelets(e *Evidence) []Finding {
 		"how often kubelets look at their status (nodeStatusUpdateFrequency) is not in the API; by default it is every 10 s, and half of that is added to every mount and detach")}
 }
 
-// heartbeats says when the nodes reported last: their Leases are renewed apart from that, and
-// tell nothing of it.
+// heartbeats says when the nodes last reported. Their Leases are renewed independently and don't show that.
 func (e *Evidence) heartbeats() string {
 	var ages []time.Duration
 	for _, n := range e.World.Nodes {
@@ -1086,8 +1073,8 @@ func (e *Evidence) heartbeats() string {
 	return fmt.Sprintf("last status reports of %d nodes: up to %s ago (a kubelet writes when something has changed, or after nodeStatusReportFrequency)", len(ages), ages[len(ages)-1].Round(time.Second))
 }
 
-// starts are the times from bind to the first container's start of pods with volumes that have
-// to be attached, sorted.
+// starts are the times from bind to the first container's start, sorted, for pods with volumes that need an
+// attachment.
 func (e *Evidence) starts() []time.Duration {
 	var list []time.Duration
 	for _, p := range e.World.Pods {

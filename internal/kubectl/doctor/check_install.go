@@ -25,8 +25,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// needed are the group versions, and the resources of them, that nothing works
-// without.
+// needed are the group versions, with their resources, that Moorage can't work without.
 func needed() map[string][]string {
 	return map[string][]string{
 		v1alpha1.SchemeGroupVersion.String(): {v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies},
@@ -58,7 +57,6 @@ func checkAPI(e *Evidence) []Finding {
 
 const switchOn = "See that the API server's --runtime-config does not switch it off."
 
-// checkVersion compares the API server's version with those that were tried.
 func checkVersion(e *Evidence) []Finding {
 	if e.VersionErr != nil {
 		return unchecked("the API server's version", e.VersionErr)
@@ -77,8 +75,8 @@ func checkVersion(e *Evidence) []Finding {
 	return nil
 }
 
-// checkFeatures says what moorage-scheduler leaves out, or waits for, because it is not
-// served. Features that are off by default are nobody's loss.
+// checkFeatures names the features that moorage-scheduler leaves out, or waits for, because they are not
+// served. Features that are off by default are left out.
 func checkFeatures(e *Evidence) []Finding {
 	var list []Finding
 	for _, f := range served.SchedulerFeatures() {
@@ -122,7 +120,7 @@ func checkCRDs(e *Evidence) []Finding {
 	return list
 }
 
-// checkRights says what the one who runs doctor may not read.
+// checkRights names the objects that the user of doctor may not read.
 func checkRights(e *Evidence) []Finding {
 	var missing []string
 	message := ""
@@ -147,12 +145,11 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// lease finds the Lease of a component of Moorage's, or nil.
 func (e *Evidence) lease(name string) *coordinationv1.Lease {
 	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))
 }
 
-// lapsed says for how long a Lease has been over; zero while somebody leads.
+// lapsed says for how long a Lease has been over; zero while a component leads.
 func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration { return facts.Lapsed(l, e.now()) }
 
 func checkController(e *Evidence) []Finding {
@@ -163,7 +160,7 @@ func checkController(e *Evidence) []Finding {
 	return e.checkLeader(v1alpha1.ControllerName, "Nothing is "+stops+" meanwhile; running pods are untouched.")
 }
 
-// checkExtender looks at the extender, where it is installed: its Service says so.
+// checkExtender looks at the extender, where its Service shows that it is installed.
 func checkExtender(e *Evidence) []Finding {
 	served := func(s discoveryv1.EndpointSlice) bool {
 		return s.Labels[discoveryv1.LabelServiceName] == v1alpha1.ExtenderName
@@ -186,7 +183,7 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
 	}
 	l := e.lease(name)
-	logs := "`kubectl get pods -A -l app.kubernetes.io/part-of=moorage`, and the logs of " + name + "."
+	logs := "`kubectl get deployments,pods -A -l app.kubernetes.io/part-of=moorage`. With 0 replicas, scale " + name + " up; else see its logs."
 	if l == nil && e.RoleBinds.Err != nil {
 		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
 	}
@@ -198,7 +195,11 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 		who = *l.Spec.HolderIdentity
 	}
 	evidence := fmt.Sprintf("Lease %s/%s, held by %q, renewed %s", l.Namespace, l.Name, who, renewed(l))
-	if late := e.lapsed(l); late > 0 || who == "" {
+	late := e.lapsed(l)
+	if who == "" && l.Spec.RenewTime != nil { // given up with this renewal
+		late = e.now().Sub(l.Spec.RenewTime.Time)
+	}
+	if late > 0 || who == "" {
 		return []Finding{found(Error, evidence, logs, "nobody leads %s: its Lease ended %s ago. %s", name, late.Round(time.Second), consequence)}
 	}
 	return []Finding{{Severity: OK, Message: name + " leads", Evidence: evidence}}
@@ -211,13 +212,11 @@ func renewed(l *coordinationv1.Lease) string {
 	return l.Spec.RenewTime.UTC().Format(time.RFC3339)
 }
 
-// guardPolicy keeps everybody but the controller from writing volumesAttached
-// in Standalone mode.
+// guardPolicy lets only the controller write volumesAttached in Standalone mode.
 const guardPolicy = "moorage-volumes-attached"
 
-// checkAttachDetach says who attaches and detaches: Moorage alone (Standalone),
-// or the attach/detach controller beside it (Cooperative). Both at once, each
-// by itself, is what must not be.
+// checkAttachDetach names the component that attaches and detaches: Moorage alone (Standalone), or the
+// attach/detach controller beside it (Cooperative). The two must never both act on their own.
 func checkAttachDetach(e *Evidence) []Finding {
 	if e.Policies.Err != nil {
 		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
@@ -249,8 +248,7 @@ func checkAttachDetach(e *Evidence) []Finding {
 	return append(list, e.stillRunning(standalone, stop)...)
 }
 
-// stillRunning looks at kube-controller-manager's own arguments, where its pods
-// can be seen.
+// stillRunning looks at kube-controller-manager's own arguments, where its pods can be seen.
 func (e *Evidence) stillRunning(standalone bool, fix string) []Finding {
 	if !standalone {
 		return nil
@@ -274,19 +272,19 @@ const (
 	cooperativeMode = "Cooperative"
 )
 
-// modes is what decides who attaches: the mode that is installed, as the controller's pods
-// say (empty if none is seen), the mode of the controller that led last, whether it leads
-// now, and whether the policy that keeps others from writing volumesAttached is there and bound.
+// modes decide which component attaches: the installed mode, by the controller's pods (empty: none seen);
+// the mode of the last leading controller; whether it leads now; and whether the policy on volumesAttached
+// is there and bound.
 type modes struct {
 	installed, led       string
 	leads, policy, bound bool
-	// release is the namespace of the release that the binding belongs to, and here
-	// that of the controller's Lease; empty if not known.
+	// release is the namespace of the binding's release, and here is the namespace of the controller's
+	// Lease; empty if not known.
 	release, here string
 }
 
-// checkMode says which mode the cluster is in, whether the binding of the policy on
-// volumesAttached fits it, and what comes next.
+// checkMode reports the cluster's mode, whether the binding of the policy on volumesAttached fits it, and
+// the next step.
 func checkMode(e *Evidence) []Finding {
 	for what, err := range map[string]error{
 		"validatingadmissionpolicies.admissionregistration.k8s.io":       e.Policies.Err,
@@ -310,7 +308,6 @@ func checkMode(e *Evidence) []Finding {
 	return []Finding{f}
 }
 
-// modeOf is the mode in which a controller's Lease was last held; empty if it does not say so.
 func modeOf(l *coordinationv1.Lease) string {
 	label := l.Labels[v1alpha1.LabelMode]
 	for _, mode := range []string{standaloneMode, cooperativeMode} {
@@ -321,7 +318,6 @@ func modeOf(l *coordinationv1.Lease) string {
 	return label
 }
 
-// installedMode is the mode that the controller's pods are started with; empty if none is seen.
 func (e *Evidence) installedMode() string {
 	for _, p := range e.World.Pods {
 		if p.Labels[v1alpha1.LabelPartOf] != v1alpha1.PartOf || p.Labels["app.kubernetes.io/component"] != "controller" {
@@ -338,11 +334,10 @@ func (e *Evidence) installedMode() string {
 	return ""
 }
 
-// guarded says whether only Moorage's controller may write volumesAttached: a binding
-// without its policy keeps nobody out.
+// guarded says whether only Moorage's controller may write volumesAttached: a binding without its policy
+// has no effect.
 func (e *Evidence) guarded() bool { return e.policy(guardPolicy) != nil && e.denies(guardPolicy) }
 
-// binding finds the binding of a policy, or nil.
 func (e *Evidence) binding(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	for i := range e.Bindings.Items {
 		if e.Bindings.Items[i].Spec.PolicyName == policy {
@@ -430,8 +425,7 @@ func checkWebhook(e *Evidence) []Finding {
 	return list
 }
 
-// atURL is what is known of a webhook that is reached at a URL: whether anybody answers there
-// only the probe shows.
+// atURL is the finding about a webhook at a URL: only the probe shows whether a server answers there.
 func (e *Evidence) atURL(hook admissionv1.MutatingWebhook) Finding {
 	evidence := hook.Name + ": no Service in its clientConfig"
 	if url := hook.ClientConfig.URL; url != nil {
@@ -444,8 +438,6 @@ func (e *Evidence) atURL(hook admissionv1.MutatingWebhook) Finding {
 		"the webhook is reached at a URL, and whether anybody answers there is not known")
 }
 
-// endpoints says whether anybody is ready to answer behind the webhook's
-// Service.
 func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	if e.Slices.Err != nil {
 		return unchecked("endpointslices.discovery.k8s.io", e.Slices.Err)
@@ -458,7 +450,6 @@ func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
 }
 
-// ready is how many endpoints of a Service answer.
 func (e *Evidence) ready(namespace, service string) int {
 	count := 0
 	for _, s := range e.Slices.Items {
@@ -474,13 +465,12 @@ func (e *Evidence) ready(namespace, service string) int {
 	return count
 }
 
-// renewSoon is how much life a CA should have left: the chart's lasts for
-// years, a hand-made one is easily forgotten.
+// renewSoon is how much life a CA should have left: the chart's lasts for years, a hand-made one is easily
+// forgotten.
 const renewSoon = 5 * 24 * time.Hour
 
-// checkCertificate looks at the CA by which the API server knows the webhook.
-// Whether the certificate behind it is valid is what the probe shows: it is in
-// a Secret, which doctor has no business to read.
+// checkCertificate looks at the CA that the API server trusts the webhook by. Only the probe shows whether
+// the webhook's own certificate is valid: it is in a Secret, and doctor reads no Secrets.
 func checkCertificate(e *Evidence) []Finding {
 	config := e.webhook()
 	if config == nil {
@@ -537,8 +527,8 @@ func (e *Evidence) webhookFails(err error) bool {
 	})
 }
 
-// checkProbe says what a pod that was created as a dry run has shown: the API
-// server has called the webhook, and trusted it, or not.
+// checkProbe reports the result of a pod's creation as a dry run: whether the API server has called the
+// webhook and trusted it.
 func checkProbe(e *Evidence) []Finding {
 	p := e.Probe
 	switch {
@@ -558,9 +548,8 @@ func checkProbe(e *Evidence) []Finding {
 		Evidence: fmt.Sprintf("a dry run of a pod in namespace %s was stamped, schedulerName %s", p.Namespace, p.Scheduler)}}
 }
 
-// checkOptedIn finds pods with claims in namespaces that have opted in, which
-// Moorage does not schedule: they were made before, or while the webhook was
-// down.
+// checkOptedIn finds pods with claims in opted-in namespaces that Moorage does not schedule: they were made
+// before, or while the webhook was down.
 func checkOptedIn(e *Evidence) []Finding {
 	if e.Namespaces.Err != nil {
 		return unchecked("namespaces", e.Namespaces.Err)
@@ -571,7 +560,6 @@ func checkOptedIn(e *Evidence) []Finding {
 	return e.optedIn()
 }
 
-// mislabelled says of which namespaces the label is ignored.
 func (e *Evidence) mislabelled() []Finding {
 	var names []string
 	for _, n := range e.Mislabelled {
@@ -581,7 +569,6 @@ func (e *Evidence) mislabelled() []Finding {
 		"namespaces that have not opted in, since another value than true of the label %s is ignored: %d", v1alpha1.LabelEnforce, len(names))}
 }
 
-// optedIn looks at the namespaces that have opted in.
 func (e *Evidence) optedIn() []Finding {
 	if len(e.Namespaces.Items) == 0 {
 		return []Finding{found(Info, "", "`kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true`", "no namespace has opted in: Moorage schedules no pod")}
@@ -604,19 +591,18 @@ func (e *Evidence) optedIn() []Finding {
 	return []Finding{ok("namespaces that have opted in: %d", len(e.Namespaces.Items))}
 }
 
-// some names the first few of a list.
 func some(names []string) string {
 	slices.Sort(names)
 	return facts.Some(names, 5)
 }
 
-// renewalGrace is how long a renewal may be overdue before it is told:
-// cert-manager tries again after an hour at the latest.
+// renewalGrace is how long a renewal may be overdue before it is a finding: cert-manager tries again after
+// an hour at the latest.
 const renewalGrace = 2 * time.Hour
 
-// checkRenewal looks at whoever renews the certificates of Moorage's servers:
-// cert-manager, or the chart's CronJob. The certificates themselves are in
-// Secrets, which doctor has no business to read; cert-manager says when they end.
+// checkRenewal looks at the renewal of the certificates of Moorage's servers, by cert-manager or the
+// chart's CronJob. The certificates themselves are in Secrets, which doctor does not read; cert-manager
+// reports their end.
 func checkRenewal(e *Evidence) []Finding {
 	if e.Certificates.Err != nil {
 		return unchecked("certificates.cert-manager.io", e.Certificates.Err)
@@ -652,7 +638,6 @@ func checkRenewal(e *Evidence) []Finding {
 	}}
 }
 
-// certificate is what is wrong with a Certificate.
 func (e *Evidence) certificate(c *certmanagerv1.Certificate) []Finding {
 	name := c.Namespace + "/" + c.Name
 	why := "the logs of cert-manager, and `kubectl -n " + c.Namespace + " describe certificate,certificaterequest`"
@@ -678,8 +663,8 @@ func (e *Evidence) certificate(c *certmanagerv1.Certificate) []Finding {
 	return nil
 }
 
-// requestFailure is why the newest CertificateRequest of a Certificate is not carried out, in cert-manager's words:
-// the Certificate itself only says that its Secret is missing. Empty if no request says why.
+// requestFailure is why the newest CertificateRequest of a Certificate fails, in cert-manager's words: the
+// Certificate itself only reports that its Secret is missing. Empty if no request has a reason.
 func (e *Evidence) requestFailure(c *certmanagerv1.Certificate) string {
 	var newest *certmanagerv1.CertificateRequest
 	for i := range e.Requests.Items {
@@ -701,7 +686,6 @@ func (e *Evidence) requestFailure(c *certmanagerv1.Certificate) string {
 	return ""
 }
 
-// validUntil lists the Certificates with the end of each, the next to end first.
 func validUntil(certificates []certmanagerv1.Certificate) string {
 	byEnd := slices.SortedFunc(slices.Values(certificates), func(a, b certmanagerv1.Certificate) int {
 		return a.Status.NotAfter.Compare(b.Status.NotAfter.Time)
@@ -713,7 +697,6 @@ func validUntil(certificates []certmanagerv1.Certificate) string {
 	return strings.Join(list, ", ")
 }
 
-// renewer is what is wrong with the chart's CronJob.
 func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
 	name := job.Namespace + "/" + job.Name
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
@@ -731,13 +714,12 @@ func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
 	return nil
 }
 
-// The plugins that count slots: Moorage's, and the one whose place it takes.
+// The plugins that count slots: Moorage's, and the default plugin that it replaces.
 const (
 	ourPlugin   = "VolumeHold"
 	limitPlugin = "NodeVolumeLimits"
 )
 
-// schedulerConfig is what matters of a KubeSchedulerConfiguration.
 type schedulerConfig struct {
 	Kind     string    `json:"kind"`
 	Profiles []profile `json:"profiles"`
@@ -767,9 +749,8 @@ func (p profile) enables(name string) bool {
 	return false
 }
 
-// keeps says whether a profile still has a plugin that every profile has by
-// default: it is disabled by its name or by *, at its point or at all, unless it
-// is enabled again there.
+// keeps says whether a profile still has a default plugin: it is disabled by its name or by *, at its point
+// or at all, unless it is enabled again there.
 func (p profile) keeps(name, point string) bool {
 	for _, at := range []string{point, "multiPoint"} {
 		set := p.Plugins[at]
@@ -783,8 +764,8 @@ func (p profile) keeps(name, point string) bool {
 	return true
 }
 
-// bindsFirst says whether a plugin is the first to bind: only those that the bind
-// point itself names come before DefaultBinder.
+// bindsFirst says whether a plugin is the first to bind: only the plugins that the bind point itself names
+// come before DefaultBinder.
 func (p profile) bindsFirst(name string) bool {
 	named := p.Plugins["bind"].Enabled
 	return len(named) > 0 && named[0].Name == name
@@ -822,7 +803,6 @@ func checkScheduler(e *Evidence) []Finding {
 	return list
 }
 
-// checkProfile looks at the profile of pods that opted in.
 func checkProfile(p profile, where string) Finding {
 	switch {
 	case !p.enables(ourPlugin):
@@ -837,9 +817,8 @@ func checkProfile(p profile, where string) Finding {
 	return Finding{Severity: OK, Message: "the profile has VolumeHold in place of NodeVolumeLimits, and first to bind", Evidence: where}
 }
 
-// policies are the chart's ValidatingAdmissionPolicies that every installation
-// has, and what may pass without each. guardPolicy is Standalone's: the check of the
-// mode looks at it.
+// policies are the ValidatingAdmissionPolicies of every installation, with the danger without each.
+// guardPolicy belongs to Standalone: the check of the mode looks at it.
 func policies() map[string]string {
 	return map[string]string{
 		"moorage-tickets":      "tickets of any type and for other people's volumes are let in, and grants can be forged",
@@ -850,14 +829,13 @@ func policies() map[string]string {
 	}
 }
 
-// fencedGuard is the policy on conditions by which somebody vouches for a dead machine.
+// fencedGuard is the policy on conditions that vouch for a dead machine.
 const fencedGuard = "moorage-fenced-conditions"
 
-// policyFix puts policies and bindings back.
 const policyFix = "Install the chart with policies.enabled=true."
 
-// checkPolicies looks whether what must never pass is kept out: the policies are
-// there, understood by the API server, and bound with Deny.
+// checkPolicies checks that forbidden writes are refused: the policies are there, understood by the API
+// server, and bound with Deny.
 func checkPolicies(e *Evidence) []Finding {
 	if e.Policies.Err != nil {
 		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
@@ -903,14 +881,13 @@ func (e *Evidence) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
 	return nil
 }
 
-// denies says whether a policy is bound so that it denies.
 func (e *Evidence) denies(policy string) bool {
 	return slices.ContainsFunc(e.Bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
 		return b.Spec.PolicyName == policy && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
 	})
 }
 
-// typeWarnings are what the API server's type check of a policy found.
+// typeWarnings are the results of the API server's type check of a policy.
 func typeWarnings(p admissionv1.ValidatingAdmissionPolicy) string {
 	if p.Status.TypeChecking == nil {
 		return ""

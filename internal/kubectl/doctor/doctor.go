@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is kubectl moorage doctor: whether Moorage and what it stands
-// on are set up as they should be.
+// Package doctor is kubectl moorage doctor: it checks the setup of Moorage and of the parts that it depends
+// on.
 //
-// Reads: everything the ledger is made of; what the API server serves; CRDs,
-// webhook configurations, admission policies and their bindings, roles, Leases,
-// EndpointSlices, the scheduler's ConfigMap, cert-manager's Certificates and the
-// chart's CronJobs and DaemonSets, with their events; the kubelets' configz.
-// Decides: checks.go lists the checks, each a pure function of the Evidence.
-// Writes: nothing; with --probe it creates a pod as a dry run, which the API
-// server does not keep, to have the webhook called.
+// Reads: all objects of the ledger; the API server's discovery; CRDs, webhook configurations, admission
+// policies and their bindings, roles, Leases, EndpointSlices, the scheduler's ConfigMap, cert-manager's
+// Certificates and the chart's CronJobs and DaemonSets, with their events; the kubelets' configz. Decides:
+// checks.go lists the checks, each a pure function of the Evidence. Writes: nothing; with --probe it
+// creates a pod as a dry run, which the API server does not keep, to have the webhook called.
 //
-// What may not be read is a finding of its own, and never makes a check pass.
+// An unreadable object is a finding of its own, and never makes a check pass.
 package doctor
 
 import (
@@ -20,7 +18,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -33,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// options are the command's flags.
 type options struct {
 	failOn string
 	probe  bool
@@ -88,8 +84,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// Examine makes every check of a cluster. With probe it creates a pod as a dry run, too, if
-// that is allowed. An error means that the cluster could not be examined.
+// Examine makes every check of a cluster. With probe it also creates a pod as a dry run, if that is
+// allowed. An error means that the cluster could not be examined.
 func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error) {
 	e, err := gather(ctx, c, probe)
 	if err != nil {
@@ -98,7 +94,6 @@ func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error
 	return examine(e), nil
 }
 
-// limit is the rank from which on findings fail the command.
 func (o options) limit() (int, error) {
 	switch strings.ToLower(o.failOn) {
 	case "never":
@@ -113,7 +108,6 @@ func (o options) limit() (int, error) {
 	return 0, fmt.Errorf("--fail-on %q is not known: choose error, warning, unknown or never", o.failOn)
 }
 
-// findings are the report's, as they are shown.
 func findings(r Report) []screen.Finding {
 	var list []screen.Finding
 	for _, f := range r.Findings {
@@ -129,13 +123,12 @@ func findings(r Report) []screen.Finding {
 type check struct {
 	name string
 	find func(*Evidence) []Finding
-	// world: it stands on the objects in the ledger, so that without some of
-	// them a good answer means nothing.
+	// world: it depends on the ledger's objects, and a good answer means nothing while some are missing.
 	world bool
 }
 
-// checks lists them in the order in which a reader wants the answers: whether
-// it is there, whether it runs, whether it works well.
+// checks lists them in the order of a reader's questions: whether Moorage is there, whether it runs,
+// whether it works well.
 func checks() []check {
 	return []check{
 		{name: "incidents", find: checkIncidents, world: true},
@@ -169,12 +162,8 @@ func checks() []check {
 	}
 }
 
-// uninstalledFor is for how long nobody has led where no role is left: Moorage is not down there, but
-// uninstalled.
-const uninstalledFor = 10 * time.Minute
-
-// absent says whether nothing of Moorage is in the cluster but its CRDs, which an uninstall keeps:
-// no role and for long no leader, nor a webhook or a policy that was left behind, which a check has to name.
+// absent says whether only Moorage's CRDs and Leases are in the cluster, which an uninstall keeps: no role
+// and no leader. A leftover webhook or policy does not count as absent: a check has to name it.
 func (e *Evidence) absent() bool {
 	missing := 0
 	for _, u := range e.World.Unseen {
@@ -187,12 +176,11 @@ func (e *Evidence) absent() bool {
 		e.binding(guardPolicy) != nil
 	uninstalled := e.Roles.Err == nil && !slices.ContainsFunc(components(), func(name string) bool {
 		l := e.lease(name)
-		return e.role(name) != nil || l == nil || e.lapsed(l) < uninstalledFor
+		return e.role(name) != nil || l == nil || e.lapsed(l) == 0
 	})
 	return (missing == len(facts.OwnResources()) || uninstalled) && !left
 }
 
-// examine asks every question of the evidence.
 func examine(e *Evidence) Report {
 	if e.absent() {
 		fix := "Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it."
@@ -207,7 +195,6 @@ func examine(e *Evidence) Report {
 	return newReport(ask(e, checks()))
 }
 
-// ask asks the questions of checks.
 func ask(e *Evidence, list []check) []Finding {
 	var findings []Finding
 	partial := slices.ContainsFunc(e.World.Unseen, func(u facts.Unseen) bool { return !u.Missing || !e.absent() })
@@ -223,7 +210,6 @@ func ask(e *Evidence, list []check) []Finding {
 	return findings
 }
 
-// checkNames are the checks' names, for documentation and its test.
 func checkNames() []string {
 	var names []string
 	for _, c := range checks() {
@@ -235,29 +221,26 @@ func checkNames() []string {
 // Severity is how bad a finding is.
 type Severity string
 
-// The severities, from the best to the worst.
 const (
 	OK      Severity = "OK"
 	Info    Severity = "Info"    // worth knowing; nothing to do
 	Unknown Severity = "Unknown" // could not be checked
-	Warning Severity = "Warning" // works, and not as well as it could
+	Warning Severity = "Warning" // works, but not as well as it could
 	Error   Severity = "Error"   // does not work, or may do harm
 )
 
 func (s Severity) rank() int { return slices.Index([]Severity{OK, Info, Unknown, Warning, Error}, s) }
 
-// Finding is what a check has found.
+// Finding is a check's result.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	// Evidence is what it was seen by.
-	Evidence string `json:"evidence,omitempty"`
-	// Fix is what to do.
-	Fix string `json:"fix,omitempty"`
+	Evidence string   `json:"evidence,omitempty"`
+	Fix      string   `json:"fix,omitempty"`
 }
 
-// Report is what doctor prints.
+// Report is doctor's output.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Worst    Severity  `json:"worst"`
@@ -281,7 +264,6 @@ func found(s Severity, evidence, fix, format string, args ...any) Finding {
 	return Finding{Severity: s, Message: fmt.Sprintf(format, args...), Evidence: evidence, Fix: fix}
 }
 
-// unchecked says that something could not be read.
 func unchecked(what string, err error) []Finding {
 	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
 	if apierrors.IsForbidden(err) {
@@ -293,9 +275,8 @@ func unchecked(what string, err error) []Finding {
 	return []Finding{found(Unknown, evidence, fix, "%s could not be read", what)}
 }
 
-// unexpected words an answer that is none of the Kubernetes API's, such as a proxy's, which
-// client-go calls unknown: to which request, with which HTTP status, and what it says. Empty
-// for other errors.
+// unexpected words a foreign answer, such as a proxy's, which client-go calls unknown: with the request,
+// the HTTP status and its text. Empty for other errors.
 func unexpected(request string, err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -53,8 +53,7 @@ func authority(t *testing.T, from, to time.Time) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// issued is a Certificate that cert-manager issued for a time, and means to renew
-// after two thirds of it.
+// issued is a Certificate that cert-manager issued for a time, and means to renew after two thirds of it.
 func issued(from, to time.Time) certmanagerv1.Certificate {
 	c := certmanagerv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-webhook", UID: "certificate"}}
 	c.Status.NotAfter, c.Status.RenewalTime = &metav1.Time{Time: to}, &metav1.Time{Time: from.Add(to.Sub(from) * 2 / 3)}
@@ -62,7 +61,7 @@ func issued(from, to time.Time) certmanagerv1.Certificate {
 	return c
 }
 
-// requested is a CertificateRequest for the Certificate of issued, made so long ago.
+// requested is a CertificateRequest of a given age for the Certificate of issued.
 func requested(name string, ago time.Duration, condition certmanagerv1.CertificateRequestCondition) certmanagerv1.CertificateRequest {
 	r := certmanagerv1.CertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name, CreationTimestamp: metav1.NewTime(now().Add(-ago)),
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Certificate", Name: "moorage-webhook", UID: "certificate", Controller: new(true)}}}}
@@ -70,8 +69,8 @@ func requested(name string, ago time.Duration, condition certmanagerv1.Certifica
 	return r
 }
 
-// The cause of a Certificate that is not ready is in the newest of its requests, and the others are shown
-// with the end of each.
+// The cause of a Certificate that is not ready is in its newest request, and the remaining Certificates are
+// listed with their ends.
 func TestCertificatesAreNamed(t *testing.T) {
 	missing := certmanagerv1.CertificateRequestCondition{Type: "Ready", Status: "False", Reason: "Pending", Message: `Referenced "Issuer" not found: issuer "corporate"`}
 	denied := certmanagerv1.CertificateRequestCondition{Type: "Denied", Status: "True", Reason: "policy", Message: "not this name"}
@@ -109,21 +108,20 @@ func TestCertificatesAreNamed(t *testing.T) {
 	}
 }
 
-// renewer has the chart's CronJob renew, in place of cert-manager.
 func renewer(e *Evidence) *batchv1.CronJob {
 	e.Certificates.Items = nil
 	e.CronJobs.Items = []batchv1.CronJob{{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-certificate"}}}
 	return &e.CronJobs.Items[0]
 }
 
-// configuration is a scheduler's, with a plugin enabled and one disabled.
+// configuration is a scheduler's, with a plugin enabled and a plugin disabled.
 func configuration(enabled, disabled string) string {
 	return "kind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: moorage-scheduler\n  plugins:\n    multiPoint:\n" +
 		"      enabled: [{name: " + enabled + "}]\n      disabled: [{name: " + disabled + "}]\n" +
 		"    bind:\n      enabled: [{name: " + enabled + "}]\n"
 }
 
-// noted gives a Lease the time at which the API server took its renewal in.
+// noted gives a Lease the time when the API server received its renewal.
 func noted(l coordinationv1.Lease, at time.Time) coordinationv1.Lease {
 	l.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "other", Time: &metav1.Time{Time: at.Add(-time.Hour)}, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)},
@@ -140,7 +138,6 @@ func lease(namespace, name string, renewed time.Time) coordinationv1.Lease {
 	}
 }
 
-// small is a node with a driver and an attachment.
 func small() facts.Objects {
 	return facts.Objects{
 		Nodes: []*corev1.Node{{
@@ -159,11 +156,10 @@ func small() facts.Objects {
 	}
 }
 
-// butLast leaves out the last of the policies or bindings, which is that on
-// volumesAttached.
+// butLast leaves out the last of the policies or bindings, which is about volumesAttached.
 func butLast[T any](list []T) []T { return list[:len(list)-1] }
 
-// everything is what an API server serves that serves all that is asked for.
+// everything is the discovery of an API server that serves all needed kinds.
 func everything() served.Resources {
 	all := served.Resources{}
 	for group, resources := range needed() {
@@ -175,14 +171,12 @@ func everything() served.Resources {
 	return all
 }
 
-// without is everything but some resources of a group.
 func without(group string, resources ...string) served.Resources {
 	all := everything()
 	all[group] = served.Without(all[group], resources)
 	return all
 }
 
-// healthy is the evidence of a cluster that is as it should be.
 func healthy(t *testing.T) *Evidence {
 	t.Helper()
 	e := &Evidence{
@@ -252,8 +246,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// Each fault is found by its check, with its severity, evidence where there is
-// any, and what to do.
+// Each fault is found by its check, with its severity, possible evidence, and the remedy.
 func TestFindings(t *testing.T) {
 	denied := errors.New("forbidden")
 	seen := possible(t)
@@ -416,6 +409,19 @@ func TestFindings(t *testing.T) {
 			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items, e.Roles.Items = nil, nil, nil, nil
 			for i := range e.Leases.Items {
 				e.Leases.Items[i].Spec.RenewTime = new(metav1.NewMicroTime(now().Add(-time.Hour)))
+			}
+		}},
+		{"uninstalled just now", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
+			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items, e.Roles.Items = nil, nil, nil, nil
+			for i := range e.Leases.Items {
+				e.Leases.Items[i].Spec.HolderIdentity = new("")
+			}
+		}},
+		{"controller given up in order", "controller", Error, "nobody leads moorage-controller: its Lease ended 39s ago", func(e *Evidence) {
+			for i := range e.Leases.Items {
+				if l := &e.Leases.Items[i]; l.Name == v1alpha1.ControllerName {
+					l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = new(""), new(int32(1)), new(metav1.NewMicroTime(now().Add(-39*time.Second)))
+				}
 			}
 		}},
 		{"not installed", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
@@ -842,15 +848,14 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// forgets has the node say that it has an attached volume that no pod's folder names.
+// forgets has the node report an attached volume that no pod's folder names.
 func forgets(o *facts.Objects) {
 	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
 	o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
 		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
 }
 
-// hangs has the node say that a call to unstage a volume, which is not found any more, has no
-// answer.
+// hangs has the node report an unanswered unstage call for a volume that is not found any more.
 func hangs(result v1alpha1.UnstageResult) func(*facts.Objects) {
 	return func(o *facts.Objects) {
 		o.PersistentVolumes = []*corev1.PersistentVolume{volume("vol-1")}
@@ -858,14 +863,13 @@ func hangs(result v1alpha1.UnstageResult) func(*facts.Objects) {
 	}
 }
 
-// outlives has the node say that an attached volume is mounted for a pod.
+// outlives has the node report that an attached volume is mounted for a pod.
 func outlives(o *facts.Objects) {
 	forgets(o)
 	v := &o.NodeVolumes[0].Status.Volumes[0]
 	v.Forgotten, v.Published = false, []v1alpha1.PublishedPod{{PodUID: "pod-a", PodFolder: true, Mounted: v1alpha1.NodeYes}}
 }
 
-// installed adds a pod of the controller, in the mode that is installed.
 func installed(o *facts.Objects, mode string) {
 	o.Pods = append(o.Pods, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-controller-0", UID: "c",
@@ -874,14 +878,13 @@ func installed(o *facts.Objects, mode string) {
 	})
 }
 
-// owes has the node's moorage-node owe an answer for so long.
 func owes(o *facts.Objects, since time.Duration) {
 	n := o.NodeVolumes[0]
 	n.Spec.Look, n.Status.Looked = 4, 3
 	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerName, Time: new(metav1.NewTime(now().Add(-since))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:look":{}}}`)}}
 }
 
-// atTwoNodes has claim shop/data, whose volume serves one node at a time, attached to two.
+// atTwoNodes has claim shop/data, with a volume for one node at a time, attached to two.
 func atTwoNodes(o *facts.Objects) {
 	other := o.Nodes[0].DeepCopy()
 	other.Name, other.UID = "worker-2", "n2"
@@ -891,12 +894,11 @@ func atTwoNodes(o *facts.Objects) {
 	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
 }
 
-// written has a manager own volumesAttached of the node.
 func written(o *facts.Objects, manager string) {
 	o.Nodes[0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:volumesAttached":{}}}`)}}
 }
 
-// ran is a pod that started so long after its volumes were safe to mount.
+// ran is a pod that started a given time after its volumes were safe to mount.
 func ran(after time.Duration) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "p"},
@@ -918,7 +920,6 @@ func attachment(pv, node string) *storagev1.VolumeAttachment {
 	}
 }
 
-// volume is one for one node at a time.
 func volume(name string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
@@ -970,7 +971,6 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// policyWith is an AttachPolicy with a condition.
 func policyWith(condition string, status metav1.ConditionStatus, reason string) *v1alpha1.AttachPolicy {
 	return &v1alpha1.AttachPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "typo"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
@@ -978,13 +978,14 @@ func policyWith(condition string, status metav1.ConditionStatus, reason string) 
 	}
 }
 
-// withoutWordPolicy takes the policy about moorage-node away, as the chart does where that does not run.
+// withoutWordPolicy removes the policy about moorage-node, as the chart does where moorage-node does not
+// run.
 func withoutWordPolicy(e *Evidence) {
 	e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "moorage-node-volumes" })
 }
 
-// lacks has moorage-node ready at no node, of which so many have a pod of its, and the
-// namespace's level of pod security refuse pods.
+// lacks has moorage-node ready at no node, with pods at some nodes only, and has the namespace's level of
+// pod security refuse pods.
 func lacks(e *Evidence, scheduled int32) {
 	e.Agents.Items = []appsv1.DaemonSet{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node", UID: "ds"},
@@ -997,8 +998,8 @@ func lacks(e *Evidence, scheduled int32) {
 	}
 }
 
-// Why moorage-node has no pods is told, and the way out; of pods that are there and not ready
-// nothing of the kind.
+// The finding says why moorage-node has no pods, with the remedy; but not for pods that are there and not
+// ready.
 func TestRefusedMoorageNodeIsToldWhy(t *testing.T) {
 	for _, test := range []struct {
 		scheduled     int32
@@ -1019,7 +1020,7 @@ func TestRefusedMoorageNodeIsToldWhy(t *testing.T) {
 	}
 }
 
-// Which record can't be read is told, and where it says how to remove it.
+// The finding names an unreadable record, and the page with its removal.
 func TestUnreadRecordIsNamed(t *testing.T) {
 	objects := small()
 	objects.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
@@ -1031,7 +1032,7 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 	t.Error("nothing names the record")
 }
 
-// A policy that requires the word of nodes is told where there is none: no volume leaves there.
+// A policy that requires the nodes' reports is named where they are missing: no volume leaves there.
 func TestRequiredWordThatIsMissing(t *testing.T) {
 	const driver = "words.example.com"
 	for name, test := range map[string]struct {
@@ -1075,8 +1076,8 @@ func unreachable(o *facts.Objects, most string) {
 	}
 }
 
-// A policy says how one knows that a dead node writes no more only where it counts, and for all
-// volumes of the driver.
+// A policy's evidence that a dead node writes no more counts only where the policy is in effect, and for
+// all volumes of the driver.
 func TestSaysWhatFences(t *testing.T) {
 	shadowed := func(reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.PolicyInEffect, Status: metav1.ConditionFalse, Reason: reason}}
@@ -1109,7 +1110,6 @@ func TestSaysWhatFences(t *testing.T) {
 	}
 }
 
-// withHeadroom leaves one slot of each node free.
 func withHeadroom(o *facts.Objects) {
 	p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
 	p.Spec.Driver, p.Spec.Slots = "disk.example.com", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}

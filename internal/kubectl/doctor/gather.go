@@ -39,8 +39,7 @@ type Read[T any] struct {
 	Err   error
 }
 
-// Evidence is all that the checks look at. It is plain data: a test writes it
-// down.
+// Evidence is the whole input of the checks. It is plain data: a test writes it down.
 type Evidence struct {
 	World *facts.World
 	// Skew is by how much the API server's clock is ahead of this machine's.
@@ -55,8 +54,8 @@ type Evidence struct {
 	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
 	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
 	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Certificates and their Requests are cert-manager's, none where that is not installed;
-	// CronJobs are the chart's.
+	// Certificates and their Requests are cert-manager's, none where it is not installed; CronJobs are the
+	// chart's.
 	Certificates Read[certmanagerv1.Certificate]
 	Requests     Read[certmanagerv1.CertificateRequest]
 	CronJobs     Read[batchv1.CronJob]
@@ -65,24 +64,23 @@ type Evidence struct {
 	Roles        Read[rbacv1.ClusterRole]
 	RoleBinds    Read[rbacv1.ClusterRoleBinding]
 	Configs      Read[corev1.ConfigMap] // with a scheduler's configuration
-	Namespaces   Read[corev1.Namespace] // that have opted in
-	// Mislabelled have the label by which namespaces opt in, with another value than true.
+	Namespaces   Read[corev1.Namespace] // the opted-in namespaces
+	// Mislabelled have the opt-in label with another value than true.
 	Mislabelled []corev1.Namespace
-	// Kubelets is what asked kubelets say of their configuration; Asked is of
-	// how many nodes.
+	// Kubelets are the asked kubelets' configurations; Asked counts the nodes with a request.
 	Kubelets Read[Kubelet]
 	// Deployments and Events are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
 	Events      Read[corev1.Event]
 	Asked       int
-	// Agents are the chart's DaemonSets, which is moorage-node's, and AgentEvents what was
-	// said of those that lack pods.
+	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the DaemonSets that
+	// lack pods.
 	Agents      Read[appsv1.DaemonSet]
 	AgentEvents []corev1.Event
 	Probe       Probe
 }
 
-// CRD is what matters of a CustomResourceDefinition.
+// CRD has the relevant fields of a CustomResourceDefinition.
 type CRD struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -97,7 +95,7 @@ type CRD struct {
 	} `json:"status"`
 }
 
-// Kubelet is what matters of a kubelet's configuration.
+// Kubelet has the relevant fields of a kubelet's configuration.
 type Kubelet struct {
 	Node                       string        `json:"-"`
 	NodeStatusUpdateFrequency  time.Duration `json:"-"`
@@ -105,12 +103,9 @@ type Kubelet struct {
 	EnableControllerAttachment bool          `json:"-"`
 }
 
-// Probe is what became of a pod that was created as a dry run in a namespace
-// that has opted in.
+// Probe is the result of creating a pod as a dry run in an opted-in namespace.
 type Probe struct {
-	// Skipped says why there was none; empty when there was.
-	Skipped string
-	// Namespace it was created in.
+	Skipped   string
 	Namespace string
 	// Stamped: the webhook has answered, and the pod carries its placeholder.
 	Stamped bool
@@ -119,11 +114,10 @@ type Probe struct {
 	Err       error
 }
 
-// now is the API server's clock.
 func (e *Evidence) now() time.Time { return e.World.Now }
 
-// gather reads the evidence. Only a cluster that can't be reached is an error:
-// what may not be read is evidence, too.
+// gather reads the evidence. Only an unreachable cluster is an error: unreadable objects are evidence as
+// well.
 func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, error) {
 	world, err := c.Read(ctx)
 	if err != nil {
@@ -145,7 +139,6 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	return e, ctx.Err()
 }
 
-// fill lists objects of a kind, or notes why they can't be listed.
 func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (*L, error), items func(*L) []T) {
 	l, err := list(ctx, o)
 	if err != nil {
@@ -163,8 +156,7 @@ func serverVersion(c *cluster.Cluster) (string, error) {
 	return v.GitVersion, nil
 }
 
-// readServed asks what the groups have that something needs. A group that is not
-// served has nothing.
+// readServed reads the resources of the needed groups. A group that is not served has none.
 func readServed(c *cluster.Cluster) (served.Resources, error) {
 	groups := slices.Concat(sortedKeys(needed()), served.GroupVersions(served.SchedulerFeatures()))
 	for _, version := range operation.SnapshotVersions {
@@ -173,14 +165,13 @@ func readServed(c *cluster.Cluster) (served.Resources, error) {
 	return served.Ask(c.Kube.Discovery(), groups...)
 }
 
-// readCRDs asks by paths, as CRDs are of an API whose client would be all that
-// is used of its module.
+// readCRDs asks by paths: a CRD client would be the only used part of its module.
 func readCRDs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, resource := range needed()[v1alpha1.SchemeGroupVersion.String()] {
 		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
 			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource+"."+v1alpha1.GroupName).DoRaw(ctx)
 		if apierrors.IsNotFound(err) {
-			continue // the check of what is served says so
+			continue // the check of served resources reports that
 		}
 		var crd CRD
 		if err == nil {
@@ -233,8 +224,8 @@ func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.RoleBinds, metav1.ListOptions{}, rbac.ClusterRoleBindings().List, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.ClusterRoleBinding { return l.Items })
 }
 
-// readRenewal reads who renews Moorage's certificates. cert-manager's API is
-// asked by its path, like that of CRDs; where it is not served there are none.
+// readRenewal reads the objects that renew Moorage's certificates. It asks for cert-manager's API by path,
+// as for CRDs; where it is not served there are none.
 func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	read := func(resource string, list any) error {
 		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
@@ -255,13 +246,12 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 
-// readConfigs reads Moorage's own ConfigMaps, by their label.
 func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Configs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
 }
 
-// readAgents reads the DaemonSet of moorage-node, and of one that lacks pods what keeps them
-// from being made. Without the right to list events that is not told.
+// readAgents reads the DaemonSet of moorage-node, and the events about its missing pods. Without the right
+// to list events these are missing.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	namespace := cmp.Or(e.World.Home, facts.DefaultHome)
 	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
@@ -282,15 +272,14 @@ func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	}
 }
 
-// Kubelets that are asked, and for how long each may take: nodes of a pool are
-// configured alike.
+// The number of asked kubelets, and the time limit of each: nodes of a pool are configured alike.
 const (
 	askedKubelets    = 10
 	kubeletsPatience = 3 * time.Second
 )
 
-// readKubelets asks a few kubelets for their configuration, through the API
-// server. That takes the right to get nodes/proxy, which few should have.
+// readKubelets asks a few kubelets for their configuration, through the API server. That takes the right to
+// get nodes/proxy, which few users should have.
 func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, node := range e.World.Nodes {
 		if len(e.Kubelets.Items) == askedKubelets || !isReady(node) {
@@ -303,7 +292,7 @@ func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 			if text := unexpected("GET "+configzOf(node.Name), err); text != "" {
 				e.Kubelets.Err = errors.New(text)
 			}
-			return // the others answer no better
+			return // the rest would answer no better
 		}
 		e.Kubelets.Items = append(e.Kubelets.Items, k)
 	}
@@ -322,7 +311,6 @@ func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, 
 	return parseConfigz(node, raw)
 }
 
-// parseConfigz reads what a kubelet says at /configz.
 func parseConfigz(node string, raw []byte) (Kubelet, error) {
 	var answer struct {
 		Config struct {
@@ -349,8 +337,8 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// tryPod has the API server admit a pod that it does not keep: the one way to
-// learn whether it reaches the webhook and trusts it.
+// tryPod has the API server admit a pod that it does not keep: only this shows whether it reaches the
+// webhook and trusts it.
 func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) Probe {
 	switch {
 	case c.Kept != nil:
@@ -369,17 +357,15 @@ func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) P
 			return p
 		}
 		if i == 0 || kept.Err == nil && p.Err != nil {
-			kept = p // what the API server says tells more than that nothing was tried
+			kept = p // the API server's refusal says more than no attempt
 		}
 	}
 	return kept
 }
 
-// mostTried is in how many namespaces a pod is tried where others refuse it, such as by a quota
-// that is full.
+// mostTried is in how many namespaces a pod is tried if they refuse it, such as by a full quota.
 const mostTried = 5
 
-// tryPodIn is tryPod in a namespace that has opted in.
 func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
 	p := Probe{Namespace: namespace}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -400,8 +386,7 @@ func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
 	return p
 }
 
-// probePod is a pod with a claim that meets the restricted pod security
-// standard, and quotas on requests.
+// probePod is a pod with a claim that meets the restricted pod security standard, and quotas on requests.
 func probePod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "moorage-doctor-"},

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// A right that is missing is told as that, also where client-go does not decode what the API server
-// says of it.
+// A missing right is reported as missing, also where client-go does not decode the API server's message.
 func TestForbiddenIsAMissingRight(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -39,8 +38,8 @@ func TestForbiddenIsAMissingRight(t *testing.T) {
 	}
 }
 
-// An answer that is none of the API's is told with the request, its status and its words, and the
-// advice does not take it for a missing right.
+// A foreign answer is reported with the request, its status and its words, and the advice does not call it
+// a missing right.
 func TestUnexpectedAnswersAreTold(t *testing.T) {
 	for body, want := range map[string]string{
 		"Client sent an HTTP request to an HTTPS server.\nbye": "was answered with HTTP status 400: Client sent an HTTP request to an HTTPS server.",

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// messages are what doctor can find, by the patterns of the messages in its
-// source, and whether it was found.
+// messages are doctor's possible findings, by the patterns of the messages in its source, and whether each
+// was found.
 type messages map[string]bool
 
 var verb = regexp.MustCompile(`%[a-z]`)
@@ -62,7 +62,6 @@ func possible(t *testing.T) messages {
 	return all
 }
 
-// note takes a finding down.
 func (m messages) note(f Finding) {
 	for text, seen := range m {
 		var pattern strings.Builder
@@ -76,7 +75,6 @@ func (m messages) note(f Finding) {
 	}
 }
 
-// left lists what was never found.
 func (m messages) left() []string {
 	var list []string
 	for text, seen := range m {

@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
-// A namespace whose quota is full says nothing of the webhook: the next one is tried, and no
-// more than a few.
+// A namespace with a full quota shows nothing about the webhook: the next namespaces are tried, up to a
+// few.
 func TestTheProbeTriesTheNextNamespace(t *testing.T) {
 	for what, c := range map[string]struct {
 		full, open int

@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// A rollout can hang where a new pod is made beside the old one: by the API's default, too.
+// A rollout can hang where a new pod is made beside the old one, also by the API's default.
 func TestSurges(t *testing.T) {
 	rolling := func(surge *intstr.IntOrString) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: surge}}
@@ -41,7 +41,7 @@ func TestSurges(t *testing.T) {
 	}
 }
 
-// Only a claim that may be at one node is in the way of a rollout.
+// Only a claim for one node is in the way of a rollout.
 func TestRolloutsByAccess(t *testing.T) {
 	for mode, want := range map[corev1.PersistentVolumeAccessMode]Severity{
 		corev1.ReadWriteOnce: Warning, corev1.ReadWriteOncePod: Warning, corev1.ReadWriteMany: OK, corev1.ReadOnlyMany: OK,
@@ -59,7 +59,7 @@ func TestRolloutsByAccess(t *testing.T) {
 	}
 }
 
-// What the API shows beside forced detaches is counted.
+// The API's traces of forced detaches are counted.
 func TestForcedDetachesEvidence(t *testing.T) {
 	o := small()
 	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
@@ -74,7 +74,7 @@ func TestForcedDetachesEvidence(t *testing.T) {
 	}
 }
 
-// What a kubelet's interval costs is told by what pods took, where no kubelet may be asked.
+// Where no kubelet may be asked, the pods' delays show the cost of a kubelet's interval.
 func TestStockKubelets(t *testing.T) {
 	o := small()
 	o.Nodes[0].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now().Add(-2 * time.Minute))
@@ -104,7 +104,6 @@ func TestStockKubelets(t *testing.T) {
 	}
 }
 
-// stock takes Moorage out of a cluster, and changes what is left.
 func stock(e *Evidence, change func(*facts.Objects)) {
 	o := small()
 	change(&o)
@@ -115,7 +114,6 @@ func stock(e *Evidence, change func(*facts.Objects)) {
 	e.Webhooks.Items, e.Policies.Items, e.Bindings.Items = nil, nil, nil
 }
 
-// down has the node be not ready for so long.
 func down(o *facts.Objects, since time.Duration) {
 	o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 	o.Nodes[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-since))
@@ -127,14 +125,14 @@ func claim(mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim
 	}
 }
 
-// deployment is one with the claim, and the API's own strategy.
+// deployment is a Deployment with the claim, and the API's own strategy.
 func deployment() appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	return d
 }
 
-// A driver whose external-attacher does not renew its Lease is named; one that does is not.
+// A driver is named if its external-attacher does not renew its Lease.
 func TestAttachersThatAreDown(t *testing.T) {
 	for late, want := range map[time.Duration]Severity{0: OK, time.Hour: Error} {
 		lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "external-attacher-leader-disk-example-com"}, Spec: coordinationv1.LeaseSpec{

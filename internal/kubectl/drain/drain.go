@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain is kubectl moorage drain-plan, which says where the volumes of a node could go, and kubectl
-// moorage drain, which evicts its pods as there is room for their volumes elsewhere.
+// Package drain has kubectl moorage drain-plan, which shows where the volumes of a node could go, and
+// kubectl moorage drain, which evicts pods as their volumes find room elsewhere.
 //
-// Reads: everything the ledger is made of, and Leases. Decides: when each pod is evicted; the arbiter says
-// whether there is room. Writes: drain sets spec.unschedulable of the node, and creates Evictions of pods, each
-// with the pod's UID as precondition. k8s.io/kubectl/pkg/drain evicts by name only, and would double the size of
-// the program.
+// Reads: all objects of the ledger, and Leases. Decides: when each pod is evicted; the arbiter says whether
+// there is room. Writes: drain sets spec.unschedulable of the node, and creates Evictions of pods, each
+// with the pod's UID as precondition. k8s.io/kubectl/pkg/drain evicts by name only, and would double the
+// size of the program.
 package drain
 
 import (
@@ -33,7 +33,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// The values of --dry-run, as kubectl's.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
@@ -42,26 +41,26 @@ const (
 
 const (
 	lookEvery   = time.Second
-	retryAfter  = 5 * time.Second  // an eviction that was refused is asked for again, as by kubectl drain
-	seenAfter   = 15 * time.Second // a pod whose eviction was agreed to is seen to end
+	retryAfter  = 5 * time.Second  // a refused eviction is asked for again, as by kubectl drain
+	seenAfter   = 15 * time.Second // a pod with an accepted eviction is seen to end
 	nobodyAfter = 30 * time.Second // a claim without a next pod has none
 	awayAtMost  = 2 * time.Minute  // a pod that does not end, or is not back, no longer delays others
 	// afterCordon is for how long a scheduler may place a pod there without having seen the cordon.
 	afterCordon = 10 * time.Second
-	// evictionPatience is for how long the API server may take for an eviction: webhooks are asked before.
+	// evictionPatience is for how long the API server may take for an eviction: it first calls webhooks.
 	evictionPatience = 30 * time.Second
 )
 
-// drainer is kubectl moorage drain with its flags, and what this run has seen and done.
+// drainer is kubectl moorage drain with its flags and the state of this run.
 type drainer struct {
 	base    *command.Base
 	node    string
-	uid     types.UID // of the Node
+	uid     types.UID // the Node's
 	atOnce  int
 	timeout time.Duration
 	dryRun  string
 	output  string // empty or wide
-	grace   int64  // seconds; negative: what each pod asks for
+	grace   int64  // seconds; negative: each pod's own
 	only    string
 	// selector is --pod-selector; began is when the drain began, by the API server's clock.
 	selector                                                   labels.Selector
@@ -71,18 +70,18 @@ type drainer struct {
 	say   func(format string, args ...any)
 	left  map[types.UID]*departure
 	stays map[types.UID]stay
-	last  string // what was said last of what the end waits for
+	last  string // the last message about the end's obstacles
 }
 
 // departure is a pod that leaves the node, from its eviction until a pod with its volumes runs elsewhere.
 type departure struct {
 	pod           *corev1.Pod
 	evicted, gone time.Time
-	back          bool   // its next pod runs, or nobody makes one
-	waits         string // what its next pod waits for
+	back          bool   // its next pod runs, or there will be none
+	waits         string // the wait of its next pod
 }
 
-// stay is why a pod has not been evicted yet, and when that may be asked for again.
+// stay is why a pod has not been evicted yet, and the time of the next request.
 type stay struct {
 	why   string
 	until time.Time
@@ -91,7 +90,7 @@ type stay struct {
 // NewCommand makes kubectl moorage drain.
 func NewCommand(b *command.Base) *cobra.Command {
 	d := &drainer{base: b, left: map[types.UID]*departure{}, stays: map[types.UID]stay{}}
-	d.say = func(format string, args ...any) { _ = b.Say(b.Streams.Out, format, args...) } // that nobody reads it stops no drain
+	d.say = func(format string, args ...any) { _ = b.Say(b.Streams.Out, format, args...) } // a closed output stops no drain
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Evict the pods of a node as their volumes find room elsewhere",
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
@@ -173,8 +172,9 @@ func (d *drainer) run(ctx context.Context) error {
 	return d.follow(ctx, c)
 }
 
-// show says what a drain would do, and with --dry-run=server which evictions the API server would refuse now.
+// show prints a drain's plan, and with --dry-run=server the evictions that the API server would refuse now.
 func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.DrainPlan, now time.Time, leave []*corev1.Pod) error {
+	plan.AsksBudgets = d.dryRun == dryRunServer
 	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.output == "wide"); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.Drain
 	return nil
 }
 
-// evict asks for the eviction of that very pod, once.
+// evict asks once for the eviction of exactly this pod.
 func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionPatience)
 	defer cancel()
@@ -215,7 +215,7 @@ func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) 
 		MaxRetries(0).Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: options}).Do(ctx).Error()
 }
 
-// follow looks at the cluster until the node is empty, and evicts what may go.
+// follow watches the cluster until the node is empty, and evicts the pods that may go.
 func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -255,7 +255,7 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 			continue
 		}
 		evict := func(p *corev1.Pod) error { return d.evict(ctx, c, p) }
-		if over, _, _ := d.pass(world, c.Clock(), evict); over { // what is followed lags: lists that are read anew say whether that is so
+		if over, _, _ := d.pass(world, c.Clock(), evict); over { // a watch lags: new lists show whether the drain is really over
 			fresh, failed := c.Read(ctx)
 			if failed != nil {
 				continue
@@ -277,7 +277,8 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 // interrupted is the exit code of a process that SIGINT ended, as shells have it.
 const interrupted = 130
 
-// pass looks at the cluster once and evicts what may go. over: the drain has ended, with a summary, or the error if it failed.
+// pass looks at the cluster once and evicts the pods that may go. over: the drain has ended, with a
+// summary, or with an error if it failed.
 func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) error) (over bool, summary string, err error) {
 	switch n := w.Node(d.node); {
 	case n == nil || n.UID != d.uid:
@@ -298,7 +299,11 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods/eviction"`):
 			return true, "", fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
 		default:
-			d.keep(p, err.Error(), now.Add(retryAfter))
+			why := err.Error()
+			if waiting := d.waiting(); apierrors.IsTooManyRequests(err) && len(waiting) > 0 { // whose absence a budget counts
+				why += " Not running yet: " + d.some(waiting)
+			}
+			d.keep(p, why, now.Add(retryAfter))
 		}
 	}
 	there := func(p *corev1.Pod) bool { return w.ByUID(p.UID) != nil }
@@ -317,7 +322,6 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 	return true, summary, nil
 }
 
-// see takes in what has become of the pods that leave.
 func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 	for _, p := range c.leave {
 		if d.left[p.UID] == nil && p.DeletionTimestamp != nil {
@@ -345,7 +349,7 @@ func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 		case next == nil:
 			l.waits = "not made again yet"
 		case next.Status.Phase != corev1.PodRunning || next.Spec.NodeName == d.node:
-			l.waits = facts.WaitsFor(next)
+			l.waits = w.WaitsFor(next)
 		default:
 			l.back = true
 			d.say("%s runs at %s, %s after it was evicted", nameOf(next), next.Spec.NodeName, now.Sub(l.evicted).Round(100*time.Millisecond))
@@ -353,8 +357,8 @@ func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 	}
 }
 
-// due are the pods that may be evicted now: those that need no room, and of those whose volumes have room elsewhere
-// as many as may be between two nodes.
+// due are the pods that may be evicted now: pods that need no room, and pods with room elsewhere, up to the
+// limit of volumes between two nodes.
 func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 	ask := facts.DrainAsk{Node: d.node, Leave: map[types.UID]bool{}, Last: map[types.UID]bool{}}
 	var due []*corev1.Pod
@@ -408,7 +412,7 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 			d.keep(m.Pod, "its turn has not come (--at-once)", time.Time{})
 		}
 	}
-	for uid := range ask.Leave { // without volumes that need room
+	for uid := range ask.Leave { // pods without volumes that need room
 		if p := w.ByUID(uid); !looked[uid] && p != nil && d.left[uid] == nil && mayGo(p) {
 			due = append(due, p)
 		}
@@ -417,7 +421,7 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 	return due
 }
 
-// keep notes why a pod stays for now, and says that where it is news.
+// keep notes why a pod stays for now, and prints a new reason.
 func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 	if d.stays[p.UID].why != why {
 		d.say("%s stays for now: %s", nameOf(p), why)
@@ -425,13 +429,11 @@ func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 	d.stays[p.UID] = stay{why, until}
 }
 
-// empty says whether no pod that is to leave is at the node any more.
 func (d *drainer) empty(w *facts.World) bool {
 	c := d.choose(w)
 	return len(c.leave) == 0
 }
 
-// remains says what keeps the drain from its end: pods, or volumes that may be mounted there.
 func (d *drainer) remains(w *facts.World) string {
 	c := d.choose(w)
 	var list []string
@@ -443,7 +445,11 @@ func (d *drainer) remains(w *facts.World) string {
 		list = append(list, fmt.Sprintf("%s (%s)", nameOf(p), strings.TrimSuffix(why, ".")))
 	}
 	if len(list) > 0 {
-		return "Still at the node: " + d.some(list)
+		text := "Still at the node: " + d.some(list)
+		if waiting := d.waiting(); len(waiting) > 0 {
+			text += ". Not running yet: " + d.some(waiting)
+		}
+		return text
 	}
 	for _, v := range d.open(w, &c) {
 		why := v.Why
@@ -458,16 +464,10 @@ func (d *drainer) remains(w *facts.World) string {
 	return "All pods have left. Still mounted, as far as is known: " + d.some(list)
 }
 
-// summary is what the drain has done, in a sentence.
 func (d *drainer) summary(w *facts.World, c *choice) string {
 	text := fmt.Sprintf("node %s is drained: %s left it", d.node, facts.Count(len(d.left), "pod"))
-	var waiting, used, kept []string
-	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
-		if !l.back {
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", nameOf(l.pod), l.waits))
-		}
-	}
-	if len(waiting) > 0 {
+	var used, kept []string
+	if waiting := d.waiting(); len(waiting) > 0 {
 		text += "; not running yet: " + d.some(waiting)
 	}
 	if stay := c.kept(); stay != "" {
@@ -490,7 +490,17 @@ func (d *drainer) summary(w *facts.World, c *choice) string {
 	return text
 }
 
-// some joins the first of many names, and all of them with -o wide.
+// waiting lists the pods that have left and have no running successor yet, with the cause.
+func (d *drainer) waiting() []string {
+	var list []string
+	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
+		if !l.back && !l.gone.IsZero() {
+			list = append(list, fmt.Sprintf("%s (%s)", nameOf(l.pod), l.waits))
+		}
+	}
+	return list
+}
+
 func (d *drainer) some(list []string) string {
 	const most = 8
 	if d.output == "wide" || len(list) <= most {
@@ -499,34 +509,30 @@ func (d *drainer) some(list []string) string {
 	return fmt.Sprintf("%s and %d more (-o wide names them)", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// open are the volumes that may be mounted at the node, but for those of pods that stay there on purpose, and of
-// tickets that are to be left.
+// open are the volumes that may be mounted at the node, except the volumes of pods that stay on purpose and
+// of ignored tickets.
 func (d *drainer) open(w *facts.World, c *choice) []facts.VolumeThere {
 	return slices.DeleteFunc(w.VolumesThere(d.node), func(v facts.VolumeThere) bool { return c.uses(v) || d.ignoreTickets && v.Ticket != "" })
 }
 
-// Why a pod stays at the node on purpose.
 const (
 	keptDaemon   = "of a DaemonSet"
 	keptStatic   = "run by the kubelet from a file"
 	keptSelector = "without the labels of --pod-selector"
-	keptTheirs   = "of another pod, to end with that" // evicting them takes their volumes from it
+	keptTheirs   = "of another pod, to end with that" // their eviction would take the owner's volumes away
 	keptBack     = "made there after the cordon, which does not keep them away"
 )
 
-// choice is what is to become of each pod of the node.
 type choice struct {
 	leave []*corev1.Pod
 	keep  map[types.UID]string
-	lacks string // the flags that pods need, and that were not given
+	lacks string // the missing flags that pods need
 }
 
-// uses says whether a pod that stays uses a volume.
 func (c *choice) uses(v facts.VolumeThere) bool {
 	return slices.ContainsFunc(v.Pods, func(uid types.UID) bool { return c.keep[uid] != "" })
 }
 
-// kept counts the pods that stay on purpose, by why; empty when none does.
 func (c *choice) kept() string {
 	count := map[string]int{}
 	for _, why := range c.keep {
@@ -539,7 +545,7 @@ func (c *choice) kept() string {
 	return strings.Join(list, ", ")
 }
 
-// choose decides what is to become of each pod of the node, as kubectl drain does with the same flags.
+// choose decides on each pod of the node, as kubectl drain does with the same flags.
 func (d *drainer) choose(w *facts.World) choice {
 	c := choice{keep: map[types.UID]string{}}
 	var cordoned time.Time
@@ -597,8 +603,8 @@ func (d *drainer) choose(w *facts.World) choice {
 	return c
 }
 
-// needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes it again, or no
-// other node can ever use them.
+// needsNoRoom says whether a pod may go in any case: no controller makes it again, or no other node can
+// ever use its volumes.
 func (d *drainer) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
 	return !facts.MadeAgain(p) || d.force && w.OnlyHere(p, d.node)
 }

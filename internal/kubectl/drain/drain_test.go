@@ -27,8 +27,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// scene is a cluster that a test changes: two nodes with two slots each, all taken, by a and b at
-// worker-1 and c and d at worker-2, and worker-3 with two free ones.
+// scene is a cluster that a test changes: two nodes with two slots each, all taken, by a and b at worker-1
+// and c and d at worker-2, and worker-3 with two free slots.
 type scene struct {
 	t       *testing.T
 	now     time.Time
@@ -71,7 +71,6 @@ func (c *scene) world() *facts.World {
 	return facts.NewWorld(objects, c.now)
 }
 
-// change changes the object of a kind that has a name.
 func change[T metav1.Object](c *scene, name string, f func(T)) {
 	for _, o := range c.objects {
 		if typed, ok := o.(T); ok && typed.GetName() == name {
@@ -89,7 +88,6 @@ func (c *scene) remove(pods ...string) {
 	})
 }
 
-// run adds the pod that takes another's place.
 func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 	c.objects = append(c.objects, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(c.now), OwnerReferences: owner("apps/v1", "StatefulSet", name)},
@@ -99,7 +97,7 @@ func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 	})
 }
 
-// drain is a drain of worker-1 that a test plays: its evictions are noted, and refused where refuses has an error.
+// drain is a test's drain of worker-1: its evictions are recorded, and refused where refuses has an error.
 type drain struct {
 	*drainer
 	c       *scene
@@ -119,7 +117,7 @@ func (c *scene) begin(change func(*drainer)) *drain {
 	return x
 }
 
-// next makes a pass, and returns the names of the pods whose evictions it asked for.
+// next makes a pass, and returns the names of the pods with a requested eviction.
 func (x *drain) next() string {
 	var names []string
 	var summary string
@@ -140,7 +138,7 @@ func (x *drain) expect(want, when string) {
 	}
 }
 
-// expectEnd fails unless the drain ends with an error that says something; empty: without one.
+// expectEnd fails unless the drain ends with an error that contains the text; empty: without an error.
 func (x *drain) expectEnd(want string) {
 	x.c.t.Helper()
 	x.next()
@@ -159,19 +157,17 @@ func (x *drain) expectSaid(want string) {
 	}
 }
 
-// ending is a pod's deletion, while the pod is still there.
 func (c *scene) ending(pods ...string) {
 	for _, name := range pods {
 		change(c, name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(c.now)) })
 	}
 }
 
-// unmounted has the kubelet of worker-1 report nothing in use.
 func (c *scene) unmounted() {
 	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
 }
 
-// No more pods than --at-once are between two nodes, until the next pod runs elsewhere or two minutes are over.
+// At most --at-once pods are between two nodes, until the next pod runs elsewhere or two minutes are over.
 func TestAtOnce(t *testing.T) {
 	for name, comesBack := range map[string]bool{"the next pod runs": true, "it does not come back": false} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +193,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// Room is kept for the pod that was evicted, and for a pod that waits already.
+// Room is kept for the evicted pod, and for a pod that waits already.
 func TestRoomIsKept(t *testing.T) {
 	c := newScene(t)
 	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -218,7 +214,8 @@ func TestRoomIsKept(t *testing.T) {
 	x.expect("b", "when the other pod waits no more")
 }
 
-// Two drains at once count each other's pods. Pods that nobody places for long, or that wait for CPU, get no room.
+// Two drains at once count each other's pods. Pods that wait for CPU, or that no scheduler reports on for
+// long, get no room.
 func TestRoomForOthers(t *testing.T) {
 	cpu := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
 	for name, test := range map[string]struct {
@@ -253,11 +250,11 @@ func TestRoomForOthers(t *testing.T) {
 	}
 }
 
-// placedLong is longer than a pod without a word of its scheduler is given room.
+// placedLong is longer than a pod gets room without its scheduler's report.
 const placedLong = 3 * time.Minute
 
-// An eviction that was refused, as by a disruption budget, is asked for again after a while, and keeps neither room
-// nor a place among those at once from others.
+// A refused eviction, as by a disruption budget, is asked for again after a while, and takes neither room
+// nor a place of --at-once from other pods.
 func TestRefusedEviction(t *testing.T) {
 	c := newScene(t)
 	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
@@ -273,14 +270,14 @@ func TestRefusedEviction(t *testing.T) {
 	x.expect("a", "after five seconds")
 }
 
-// Without the right to evict the drain ends, and says which right is missing.
+// Without the right to evict the drain ends, and names the missing right.
 func TestMayNotEvict(t *testing.T) {
 	x := newScene(t).begin(nil)
 	x.refuses["a"] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(`User "eve" cannot create resource "pods/eviction"`))
 	x.expectEnd("kubectl auth can-i create pods --subresource=eviction -n shop")
 }
 
-// A consent after which the pod is not deleted does not count: it is told, and asked for again.
+// An accepted eviction without a deletion of the pod does not count: it is reported, and asked for again.
 func TestConsentThatDoesNothing(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -290,7 +287,7 @@ func TestConsentThatDoesNothing(t *testing.T) {
 	x.expectSaid("the API server has agreed to its eviction, and it is not being deleted")
 }
 
-// Nobody is evicted while a component is down without which no volume comes to another node, and it is told.
+// No pod is evicted while a component is down that brings volumes to other nodes, and the drain says so.
 func TestComponentDown(t *testing.T) {
 	c := newScene(t)
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-controller"}, Spec: coordinationv1.LeaseSpec{
@@ -303,8 +300,8 @@ func TestComponentDown(t *testing.T) {
 	x.expect("a b", "when it leads again")
 }
 
-// The node is empty when the pods are gone and nothing is in use there, whether this run has evicted them or another
-// one had. A claim that is gone with its pod does not hide that its volume is mounted.
+// The node is empty when the pods are gone and nothing is in use there, even if another run had evicted
+// them. A claim that is gone with its pod does not hide that its volume is mounted.
 func TestEnd(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -331,7 +328,7 @@ func TestEnd(t *testing.T) {
 	x.expectSaid("node worker-1 is drained: 2 pods left it; not running yet: shop/a (not made again yet)")
 }
 
-// Volumes of pods that stay on purpose keep nobody waiting, and the end says that they are there.
+// Volumes of pods that stay on purpose delay no drain, and the summary names them.
 func TestEndBesidePodsThatStay(t *testing.T) {
 	c := newScene(t)
 	change(c, "b", func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet", "d") })
@@ -345,8 +342,8 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 	x.expectSaid("Don't switch it off: pods that stay there use pv-b")
 }
 
-// A volume that only a ticket keeps at the node is waited for, unless it is to be left there; the end names the
-// ticket then. What the kubelet has mounted is waited for in any case.
+// The drain waits for a volume that only a ticket keeps at the node, unless tickets are ignored; then the
+// summary names the ticket. It waits for volumes that the kubelet has mounted in any case.
 func TestEndBesideATicket(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		c := newScene(t)
@@ -373,8 +370,8 @@ func TestEndBesideATicket(t *testing.T) {
 	}
 }
 
-// A pod that comes to the node later is evicted, too, also one that a scheduler placed just before it saw the cordon.
-// A pod that was made after the cordon would come again: it stays, and is told.
+// A pod that comes to the node later is evicted, also if its scheduler placed it just before seeing the
+// cordon. A pod made after the cordon would come again: it stays, and the drain says so.
 func TestPodsThatCome(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -390,7 +387,7 @@ func TestPodsThatCome(t *testing.T) {
 	x.expectEnd("pods were made there after the cordon, such as shop/again")
 }
 
-// Nothing is evicted, and nothing is called drained, when the Node is deleted, is another one, is not ready or is
+// A drain evicts nothing, and reports no success, when the Node is deleted, replaced, not ready or
 // uncordoned.
 func TestNodeChanges(t *testing.T) {
 	for want, then := range map[string]func(*scene){
@@ -409,8 +406,8 @@ func TestNodeChanges(t *testing.T) {
 	}
 }
 
-// What kubectl drain asks a permission for is not evicted without that, and goes with it. Pods that nobody makes again,
-// and those that only this node can serve, need no room elsewhere.
+// drain names a permission that kubectl drain would ask for, and goes on with it. Pods without a
+// controller, and pods that only this node can serve, need no room elsewhere.
 func TestPermissions(t *testing.T) {
 	for flag, test := range map[string]struct {
 		change func(*scene)
@@ -441,8 +438,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A pod that another pod controls is not evicted: it ends with that pod, which needs it until then. Nor is one that the
-// kubelet runs from a file, or without the labels that were asked for.
+// A pod that another pod controls is not evicted: it ends with its owner, which needs it until then. Static
+// pods, and pods without the requested labels, are not evicted.
 func TestPodsThatStay(t *testing.T) {
 	c := newScene(t)
 	change(c, "b", func(p *corev1.Pod) {
@@ -459,8 +456,8 @@ func TestPodsThatStay(t *testing.T) {
 	}
 }
 
-// A volume of which the controller says that a node may have it mounted since a forced detach is at the node until the
-// controller says otherwise, and a pod that has it finds no room elsewhere.
+// A volume that the node may have mounted since a forced detach, by the controller's report, is at the node
+// until the controller reports otherwise, and its pod finds no room elsewhere.
 func TestVolumeInDoubt(t *testing.T) {
 	c := newScene(t)
 	var attachment types.UID

@@ -50,7 +50,6 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// nodeNamed is the node that an argument names, which may have its kind before it.
 func nodeNamed(arg string) string {
 	for _, kind := range []string{"node/", "nodes/", "no/"} {
 		arg = strings.TrimPrefix(arg, kind)
@@ -73,7 +72,7 @@ type planner struct {
 	node   string
 }
 
-// plan prints the plan of a cluster as it is. The error has the exit code.
+// plan prints the present plan of a cluster. The error has the exit code.
 func (p *planner) plan(w *facts.World, out io.Writer) error {
 	if w.Node(p.node) == nil {
 		return noNode(w, p.node)
@@ -91,7 +90,6 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	return err
 }
 
-// errDone ends the watch of a plan that nothing stands in the way of.
 var errDone = errors.New("nothing stands in the way")
 
 // follow prints the plan whenever it changes, until no pod would wait.

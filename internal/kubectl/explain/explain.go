@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is kubectl moorage explain: why a pod or workload does not run,
-// who has a claim's volume, how a node serves, and what will change it.
+// Package explain is kubectl moorage explain: why a pod or workload does not run, which node has a claim's
+// volume, how a node serves, and what will change it.
 //
-// Reads: everything the ledger is made of, Leases, the events of what is
-// explained, and workloads. Decides: nothing. Writes: nothing.
+// Reads: all objects of the ledger, Leases, the events of the explained objects, and workloads. Decides:
+// nothing. Writes: nothing.
 package explain
 
 import (
@@ -90,15 +90,13 @@ func NewTicketCommand(b *command.Base) *cobra.Command {
 }
 
 type explainer struct {
-	base     *command.Base
-	output   *screen.Output
-	selector string
-	watch    bool
-	all      bool
-	// everywhere is -A.
+	base       *command.Base
+	output     *screen.Output
+	selector   string
+	watch      bool
+	all        bool
 	everywhere bool
-	// said is what could not be read, as it has been printed last.
-	said []facts.Unseen
+	said       []facts.Unseen
 }
 
 func (x *explainer) run(ctx context.Context, args []string) error {
@@ -134,8 +132,7 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 	})
 }
 
-// explain prints the answer to each subject; with seen, only those that differ
-// from what seen has.
+// explain prints the answer to each subject; with seen, only the answers that differ from seen.
 func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject, seen map[string]string) error {
 	var answers []answer
 	for _, s := range subjects {
@@ -191,7 +188,6 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 	return nil
 }
 
-// sayNone says that there is nothing of a type to explain.
 func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
 	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
 	if x.everywhere {
@@ -218,18 +214,17 @@ func (x *explainer) printList(kind string, answers []answer) error {
 	return x.output.PrintItems(x.base.Streams.Out, x.base.Style(), kind+"List", items)
 }
 
-// Explanation is what explain says of one object.
+// Explanation is explain's answer about one object.
 type Explanation struct {
-	// Value is the answer for programs, one of facts' types; Cause is what is wrong, nil where nothing is.
+	// Value is the answer for programs, one of facts' types; Cause is the problem, nil where there is none.
 	Value  any
 	Cause  *facts.Cause
 	Answer string
-	// Text is what -o wide prints.
-	Text string
+	Text   string
 }
 
-// Of explains one object as explain -o wide does. The world stays as it is: what is read
-// of events and Leases is for this answer only.
+// Of explains an object as explain -o wide does. The world stays unchanged: events and Leases are read for
+// this answer only.
 func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Explanation, error) {
 	k, err := kindOf(typeName)
 	if err != nil {
@@ -249,7 +244,7 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style,
 	return Explanation{Value: a.value, Cause: a.cause, Answer: a.answer, Text: text.String()}, nil
 }
 
-// answer is what is known of a subject: for programs, and printed for people.
+// answer is the explanation of a subject: for programs, and printed for people.
 type answer struct {
 	kind, answer string
 	cause        *facts.Cause // nil where nothing is wrong

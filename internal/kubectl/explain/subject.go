@@ -26,21 +26,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// kind is a type of object that can be explained.
 type kind struct {
 	name, plural string
 	aliases      []string
-	// explained is the kind of what is said of one, for programs.
+	// explained is the kind of the answer, for programs.
 	explained  string
 	namespaced bool
 	names      func(context.Context, *cluster.Cluster, []string) []string
 	explain    func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error)
-	// labelled lists the objects of a namespace that can be chosen by labels; nil
-	// where they are not in the world.
+	// labelled lists the objects of a namespace that can be chosen by labels; nil where they are not in the
+	// world.
 	labelled func(w *facts.World, namespace string) []metav1.Object
 }
 
-// kinds lists them, the most asked for first.
 func kinds() []kind {
 	return []kind{
 		{name: "pod", plural: "pods", explained: "PodExplanation", namespaced: true, aliases: []string{"po"}, names: command.Names("pods"), explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
@@ -85,7 +83,6 @@ func typeNames() []string {
 	return names
 }
 
-// kindOf finds a type by what people call it.
 func kindOf(text string) (kind, error) {
 	for _, k := range kinds() {
 		called := append([]string{k.name, k.plural}, k.aliases...)
@@ -100,17 +97,16 @@ func kindOf(text string) (kind, error) {
 	return kind{}, fmt.Errorf("%s, choose one of: %s. Or name the object as TYPE/NAME", message, strings.Join(typeNames(), ", "))
 }
 
-// subject is an object to explain, or all of a type that labels choose.
+// subject is an object to explain, or all objects of a type with certain labels.
 type subject struct {
 	kind kind
 	name string // empty: by labels
-	// namespace is the one before a name that is written as answers have it, such as pod shop/db-0.
+	// namespace comes from a name with its namespace, as answers have it, such as pod shop/db-0.
 	namespace string
 }
 
 var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
 
-// parseSubjects reads "pod a b", "pod/a pvc/b", or a type alone with a selector.
 func parseSubjects(args []string, selector string) ([]subject, error) {
 	if len(args) == 0 {
 		return nil, errNoSubject
@@ -146,7 +142,6 @@ func parseSubjects(args []string, selector string) ([]subject, error) {
 	return list, nil
 }
 
-// subjectOf reads NAME, or NAMESPACE/NAME of a type that has namespaces.
 func subjectOf(k kind, name string) subject {
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && k.namespaced && rest != "" {
 		return subject{kind: k, name: rest, namespace: namespace}
@@ -154,7 +149,6 @@ func subjectOf(k kind, name string) subject {
 	return subject{kind: k, name: name}
 }
 
-// named reads a type and names of it.
 func named(args []string) ([]subject, error) {
 	k, err := kindOf(args[0])
 	if err != nil {
@@ -173,7 +167,6 @@ func named(args []string) ([]subject, error) {
 	return list, nil
 }
 
-// expand lists the objects that a subject stands for, of a namespace, or of all where it is empty.
 func (s subject) expand(w *facts.World, namespace, selector string) ([]types.NamespacedName, error) {
 	if s.name != "" {
 		return []types.NamespacedName{{Namespace: namespace, Name: s.name}}, nil
@@ -194,7 +187,6 @@ func (s subject) expand(w *facts.World, namespace, selector string) ([]types.Nam
 	return names, nil
 }
 
-// completeSubjects completes types, then names of the type.
 func completeSubjects(ctx context.Context, c *cluster.Cluster, args []string) []string {
 	if len(args) == 0 {
 		return typeNames()
@@ -276,7 +268,8 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	}}, nil
 }
 
-// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot; without one, the snapshot's own status.
+// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot; without a ticket, the
+// snapshot's own status.
 func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	if t, ok := w.OperationTicket(ledger.OperationSnapshot, "VolumeSnapshot", c.Namespace, name); ok {
 		return explainTicket(ctx, c, w, t.Name)
@@ -291,10 +284,9 @@ func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, na
 	return ofStorage(w, "volumesnapshot", "SnapshotExplanation", facts.ExplainSnapshot(o)), nil
 }
 
-// object reads an object of version v1 of a group, in the namespace of the command.
 func object(ctx context.Context, c *cluster.Cluster, group, plural, name string) (*unstructured.Unstructured, error) {
 	result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
-	if err := result.Error(); apierrors.IsNotFound(err) { // which has the server's own words; that of Raw has not
+	if err := result.Error(); apierrors.IsNotFound(err) { // this error has the server's own words, and Raw's has not
 		return nil, command.Missing(nil, plural+"."+group, c.Namespace, name)
 	} else if err != nil {
 		return nil, err
@@ -307,7 +299,7 @@ func object(ctx context.Context, c *cluster.Cluster, group, plural, name string)
 	return o, utiljson.Unmarshal(raw, &o.Object)
 }
 
-// workload explains the pods of a workload together. wants is the field that says how many it is to have.
+// workload explains the pods of a workload together. wants is the field with the desired number of pods.
 func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (answer, error) {
 	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 		o, err := object(ctx, c, group, plural, name)
@@ -329,7 +321,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 			return condition["type"] == string(appsv1.DeploymentReplicaFailure) && condition["status"] == "True"
 		})
 		switch kind {
-		case "Deployment": // whose ReplicaSets' pods are its own
+		case "Deployment": // the pods of its ReplicaSets are its own
 			sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return answer{}, err

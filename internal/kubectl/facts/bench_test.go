@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// large is a cluster of many nodes, each with ten pods of one volume, and one
-// pod more that no node can take.
+// large is a cluster of many nodes, each with ten pods of one volume, plus a pod that no node can take.
 func large(nodes int) Objects {
 	o := Objects{Classes: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: driver, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}}}
 	for n := range nodes {
@@ -67,7 +66,6 @@ func one(o *Objects, node *corev1.Node, id string) {
 	node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: unique})
 }
 
-// leaving asks for all pods of a node to leave.
 func leaving(w *World, node string) DrainAsk {
 	ask := DrainAsk{Node: node, Leave: map[types.UID]bool{}}
 	for _, p := range w.Pods {
@@ -78,8 +76,7 @@ func leaving(w *World, node string) DrainAsk {
 	return ask
 }
 
-// A large cluster is shown in the time that a person waits for: listing it
-// takes longer.
+// A large cluster is computed in the time that a person waits for: listing it takes longer.
 func BenchmarkLarge(b *testing.B) {
 	o := large(1000)
 	w := NewWorld(o, noon())

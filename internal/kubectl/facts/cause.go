@@ -22,23 +22,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// Cause is why something does not run: one sentence, and what to do. A cause that is no volume's is
+// Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
 // quoted from Kubernetes.
 type Cause struct {
-	// Of says what the cause is about: one of the constants below.
+	// Of names the cause's kind of object, by a constant below.
 	Of string `json:"of"`
-	// Code is one of docs/reasons.md for a volume, a name of this program's for a node or a component, and
-	// Kubernetes' own reason otherwise.
+	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
+	// otherwise Kubernetes' own reason.
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
-	Node    string    `json:"node,omitempty"` // that it is about
+	Node    string    `json:"node,omitempty"` // the node that it is about
 	Changes string    `json:"changes,omitempty"`
 	Do      string    `json:"do,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Tried   time.Time `json:"tried,omitzero"` // as in a Reason
 }
 
-// What causes are about.
+// The kinds of objects that causes are about.
 const (
 	OfVolume     = "Volume"
 	OfClaim      = "Claim"
@@ -50,23 +50,18 @@ const (
 	OfWorkload   = "Workload"
 )
 
-// asReason is a cause as a reason of a wait.
 func (c *Cause) asReason() Reason {
 	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do}
 }
 
-// Evidence is what is read beside the objects of the ledger, to quote what Kubernetes says. What could not be
-// read is missing.
+// Evidence is read beside the ledger's objects, to quote Kubernetes. Unreadable parts are missing.
 type Evidence struct {
-	// Events are those of the objects that are explained.
 	Events []corev1.Event
-	// Asked are the objects of which events were asked for.
-	Asked map[types.UID]bool
-	// Unseen is why events could not be read; nil: they were.
+	// Asked are the objects that events were requested for.
+	Asked  map[types.UID]bool
 	Unseen *Unseen
 }
 
-// lastEvent is the newest event of an object, of those with one of the reasons if any are given, or nil.
 func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
 	var last *corev1.Event
 	for i := range e.Events {
@@ -81,7 +76,6 @@ func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
 	return last
 }
 
-// complaint is the newest event of an object if that is a warning; nil where the newest says that things go on.
 func (e Evidence) complaint(uid types.UID) *corev1.Event {
 	if last := e.lastEvent(uid); last != nil && last.Type == corev1.EventTypeWarning {
 		return last
@@ -89,7 +83,6 @@ func (e Evidence) complaint(uid types.UID) *corev1.Event {
 	return nil
 }
 
-// eventTime is when an event was seen last.
 func eventTime(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
@@ -102,7 +95,6 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// firstTime is when an event was seen first.
 func firstTime(e *corev1.Event) time.Time {
 	if !e.FirstTimestamp.IsZero() {
 		return e.FirstTimestamp.Time
@@ -110,7 +102,6 @@ func firstTime(e *corev1.Event) time.Time {
 	return eventTime(e)
 }
 
-// unseenWith is what could not be read, with the events of what is explained.
 func (w *World) unseenWith() []Unseen {
 	if w.Evidence.Unseen == nil {
 		return w.Unseen
@@ -118,7 +109,6 @@ func (w *World) unseenWith() []Unseen {
 	return append(w.Unseen[:len(w.Unseen):len(w.Unseen)], *w.Evidence.Unseen)
 }
 
-// sentence ends a text with exactly one full stop.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
@@ -127,7 +117,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// shortened is a text of others on one line, cut where it is long; other if it is empty.
+// shortened is a foreign text on one line, cut where it is long; other if it is empty.
 func shortened(text, other string) string {
 	const most = 240
 	text = strings.Join(strings.Fields(text), " ")
@@ -137,8 +127,8 @@ func shortened(text, other string) string {
 	return cmp.Or(text, other)
 }
 
-// cause says what keeps a pod from running: the node first, since nothing happens at a node that is not
-// ready, then volumes, then what Kubernetes says. Nil when nothing does.
+// cause says why a pod does not run; nil: no reason is known. The node comes first, since nothing happens
+// at a node that is not ready; then volumes, then Kubernetes' own reports.
 func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	switch {
 	case p.DeletionTimestamp != nil && len(p.Finalizers) > 0 && (p.Spec.NodeName == "" || x.State == PodFinished):
@@ -164,7 +154,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 			return c
 		}
 		c := w.volumeCause(x)
-		if c != nil && c.Code == string(arbiter.HeldElsewhere) { // it runs without the volume: nobody is to be ended for it
+		if c != nil && c.Code == string(arbiter.HeldElsewhere) { // it runs without the volume: no pod should end for it
 			c.Do = "Nothing, if the pod can do without the volume"
 		}
 		return c
@@ -175,11 +165,11 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	return cmp.Or(w.quotedCause(p), w.sameVolume(p), w.silentCause(x, p))
 }
 
-// kubeletPatience is for how long a kubelet may say nothing of a pod that it could start.
+// kubeletPatience is for how long a kubelet may say nothing about a pod that it could start.
 const kubeletPatience = 2 * time.Minute
 
-// silentCause says that a kubelet has started nothing of a pod that it could start, and has said nothing of it; nil
-// where it has, or that can't be seen.
+// silentCause says that a kubelet has neither started a startable pod nor reported on it; nil where it has,
+// or that is not visible.
 func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
 	since := waitsSince(p)
 	if made := podCondition(p, corev1.PodReadyToStartContainers); w.Now.Sub(since) < kubeletPatience || !w.Evidence.Asked[p.UID] || w.Evidence.Unseen != nil ||
@@ -194,8 +184,8 @@ func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
 		Do:      fmt.Sprintf("See the kubelet's log at %s, and whether other pods start there: `kubectl get pods -A --field-selector spec.nodeName=%s`", p.Spec.NodeName, p.Spec.NodeName)}
 }
 
-// quotedCause is what Kubernetes says of a bound pod whose volumes may be mounted: of a container that waits,
-// of the pod in its newest event, or of a pod that runs and is not ready. Nil where nothing complains.
+// quotedCause is Kubernetes' complaint about a bound pod with mountable volumes: about a waiting container,
+// in the pod's newest event, or about a running pod that is not ready. Nil: no complaint.
 func (w *World) quotedCause(p *corev1.Pod) *Cause {
 	look := fmt.Sprintf("`kubectl describe pod -n %s %s`", p.Namespace, p.Name)
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -230,7 +220,6 @@ func (w *World) quotedCause(p *corev1.Pod) *Cause {
 	return nil
 }
 
-// teller names who wrote an event of a bound pod.
 func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 	if who := cmp.Or(e.ReportingController, e.Source.Component); who != "" && who != "kubelet" {
 		return who
@@ -239,7 +228,7 @@ func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 }
 
 // sameVolume is for a pod with two PersistentVolumes that are one volume by driver and handle: its kubelet
-// knows volumes by these, mounts one, and may wait forever for the other. Nil for any other.
+// mounts it once, and may wait forever for the second mount. Nil for other pods.
 func (w *World) sameVolume(p *corev1.Pod) *Cause {
 	first := map[ledger.VolumeID]*corev1.PersistentVolumeClaim{}
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -260,11 +249,11 @@ func (w *World) sameVolume(p *corev1.Pod) *Cause {
 	return nil
 }
 
-// schedulerPatience is for how long a pod may be unseen by its scheduler before that is the answer.
+// schedulerPatience is for how long a pod may lack its scheduler's report before this becomes the cause.
 const schedulerPatience = 15 * time.Second
 
-// unplacedCause says why a pod has no node: gates and claims first, which its scheduler waits for, then
-// volumes, then the scheduler.
+// unplacedCause says why a pod has no node: first gates and claims, since its scheduler waits for these,
+// then volumes, then the scheduler.
 func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if len(p.Spec.SchedulingGates) > 0 {
 		return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
@@ -304,8 +293,8 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	return nil
 }
 
-// pinnedCause says that every node is not ready that a pod's node selector or affinity, or the place of its
-// volumes, leaves; nil where that is not so, or nothing of that kind is asked for.
+// pinnedCause says that none of the nodes is ready that a pod's node selector or affinity, or the place of
+// its volumes, allows; else nil.
 func (w *World) pinnedCause(p *corev1.Pod) *Cause {
 	var dead, why []string
 	for _, n := range w.Nodes {
@@ -328,7 +317,7 @@ func (w *World) pinnedCause(p *corev1.Pod) *Cause {
 		Do:      "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
 }
 
-// schedulerDown says that nobody schedules a pod; nil when somebody may.
+// schedulerDown says that a pod's scheduler is down; nil when it may run.
 func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 	lease := schedulerLease(p)
 	is, since := w.leads(lease)
@@ -340,8 +329,8 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
 
-// refusedBy quotes what the scheduler says of the nodes. Where somebody's use of the pod's volume leaves one
-// node only, it says so: more nodes do not help.
+// refusedBy quotes the scheduler's refusal. Where another user of the pod's volume leaves only one node, it
+// adds that more nodes do not help.
 func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
@@ -363,7 +352,6 @@ func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 	return c
 }
 
-// volumeCause is the first reason of the first volume that keeps a pod waiting.
 func (w *World) volumeCause(x *Pod) *Cause {
 	var first *PodVolume
 	waiting := 0
@@ -394,7 +382,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	}
 	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
 		attach := r.Message
-		r = *away // what the driver says of the attach follows from that
+		r = *away // the driver's attach error follows from that
 		r.Message += "; and meanwhile " + attach
 	}
 	c := r.Cause()
@@ -404,8 +392,8 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	return c
 }
 
-// fitCause says what the volumes of a pod lack at the nodes that are a choice; nil when one of them fits, or
-// none is a choice.
+// fitCause says what the pod's volumes lack at the nodes that its rules allow; nil when a node fits, or its
+// rules allow none.
 func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	var parts []string
 	var first *Reason
@@ -471,7 +459,7 @@ func barredNodes(x *Pod) int {
 
 func transient(r Reason) bool { return arbiter.Transient(codeOf(&r)) }
 
-// codeOf is the code by which a reason is treated; empty without one.
+// codeOf is the code that decides how a reason is treated; empty without a reason.
 func codeOf(r *Reason) ledger.Code {
 	switch {
 	case r == nil:
@@ -482,8 +470,8 @@ func codeOf(r *Reason) ledger.Code {
 	return ledger.Code(r.Code)
 }
 
-// claimsCause says what is wrong with the first of a pod's claims that is missing or has no volume yet; nil when
-// none is to blame.
+// claimsCause is about the pod's first claim that is missing or has no volume yet; nil when there is no
+// such claim.
 func (w *World) claimsCause(p *corev1.Pod) *Cause {
 	if w.unseen("persistentvolumeclaims") {
 		return nil
@@ -502,8 +490,8 @@ func (w *World) claimsCause(p *corev1.Pod) *Cause {
 	return nil
 }
 
-// claimCause quotes why a claim has no volume; nil while the claim only waits for its pod to be placed, and of
-// a claim that is Lost.
+// claimCause quotes why a claim has no volume; nil for a Lost claim, and while the claim only waits for its
+// pod's placement.
 func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Cause {
 	if claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && claim.Status.Phase == "" {
 		return nil
@@ -538,7 +526,8 @@ func (w *World) class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageCla
 	return nil
 }
 
-// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or that can't be seen.
+// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or that is not
+// visible.
 func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
 	if pv := w.pvs[c.Spec.VolumeName]; pv != nil && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		return ", and its data with it (reclaim policy Delete)"
@@ -546,7 +535,6 @@ func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// unseen says whether a kind could not be listed in every namespace.
 func (w *World) unseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource && u.Namespace == "" })
 }
@@ -556,17 +544,16 @@ func (w *World) partUnseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
 
-// leadership is what a component's Lease says.
 type leadership uint8
 
 const (
-	leadUnknown leadership = iota // Leases could not be read, or what the component does contradicts its own
+	leadUnknown leadership = iota // Leases could not be read, or the component's work contradicts its own Lease
 	leads
 	lapsed // its Lease ran out
-	never  // there is no Lease of that name
+	never  // there is no such Lease
 )
 
-// leads says whether anybody leads a component, and since when nobody does.
+// leads says whether a component has a leader, and since when it has none.
 func (w *World) leads(name string) (leadership, time.Time) {
 	if !w.Leases.Seen {
 		return leadUnknown, time.Time{}
@@ -583,15 +570,15 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	return lapsed, renewedAt(l)
 }
 
-// The codes of components without which no volume comes or goes.
+// The codes of components that are down, and that every attach and detach needs.
 const (
 	controllerDown = "ControllerDown"
 	attacherDown   = "AttacherDown"
 	schedulerDown  = "SchedulerDown"
 )
 
-// componentCause says that what a volume waits for can't happen, because the component that does it is down;
-// nil when it runs or nothing is known of it.
+// componentCause says that a volume waits for a component that is down; nil when it runs or its state is
+// unknown.
 func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	code := codeOf(reason)
 	if code == arbiter.NotGranted {
@@ -642,7 +629,8 @@ func (w *World) nobodyGrants() *Cause {
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=scheduler`, then the logs"}
 }
 
-// AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing is known of it.
+// AttacherDown says that the external-attacher of a driver is down; nil when it runs or its state is
+// unknown.
 func (w *World) AttacherDown(driver string) *Cause {
 	is, since := w.leads(attacherLease(driver))
 	if is != lapsed {
@@ -653,14 +641,14 @@ func (w *World) AttacherDown(driver string) *Cause {
 		Do:      "Look at the driver's controller pod, container csi-attacher: `kubectl get pods -A | grep -i csi`"}
 }
 
-// AttacherSeen says whether a driver's external-attacher has a Lease, by which it is seen to run or not.
+// AttacherSeen says whether a driver's external-attacher has a Lease, which shows whether it runs.
 func (w *World) AttacherSeen(driver string) bool {
 	is, _ := w.leads(attacherLease(driver))
 	return is != never
 }
 
-// attacherLease is the name of the Lease of a driver's external-attacher (csi-lib-utils/leaderelection:
-// characters that a name can't have become "-").
+// attacherLease is the name of the Lease of a driver's external-attacher. As in
+// csi-lib-utils/leaderelection, "-" replaces characters that a name can't have.
 func attacherLease(driver string) string {
 	return "external-attacher-leader-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
@@ -675,37 +663,35 @@ func (w *World) Served() bool {
 	return !slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Missing && strings.HasSuffix(u.Resource, "."+v1alpha1.GroupName) })
 }
 
-// Owner is a workload as it is read: whose pods are explained together.
+// Owner is a workload with pods that are explained together.
 type Owner struct {
 	Kind, Namespace, Name string
-	// UIDs are its own, and those of what makes its pods for it, such as the ReplicaSets of a Deployment.
-	UIDs []types.UID
-	// Wants is how many pods it is to have.
+	// UIDs are its own, and its intermediate controllers', such as the ReplicaSets of a Deployment.
+	UIDs  []types.UID
 	Wants int32
-	// Fails: it says itself that it can't make a pod (condition ReplicaFailure), as in a rollout beside pods that run.
+	// Fails: its condition ReplicaFailure says that it can't make a pod, as in a rollout beside running
+	// pods.
 	Fails bool
 }
 
-// Workload is what keeps the pods of a workload from running.
+// Workload is why the pods of a workload do not run.
 type Workload struct {
 	Kind      string `json:"workloadKind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Answer is the whole in a sentence that begins after its name.
-	Answer string `json:"answer"`
-	Wants  int32  `json:"wants"`
-	Pods   int    `json:"pods"`
-	Waits  int    `json:"waits"`
-	// Runs is how many of the pods have started, and nothing ails them.
+	Answer    string `json:"answer"`
+	Wants     int32  `json:"wants"`
+	Pods      int    `json:"pods"`
+	Waits     int    `json:"waits"`
+	// Runs is how many of the pods have started and have no cause.
 	Runs int `json:"runs"`
-	// Cause is the most frequent one, or why pods are not even made.
-	Cause *Cause `json:"cause,omitempty"`
-	// Groups are pods that wait for the same, the largest first.
+	// Cause is the most frequent cause, or the reason that pods are not even made.
+	Cause  *Cause     `json:"cause,omitempty"`
 	Groups []PodGroup `json:"groups,omitempty"`
 	Unseen []Unseen   `json:"unseen,omitempty"`
 }
 
-// PodGroup is pods of a workload that wait for the same reason.
+// PodGroup is pods of a workload with the same cause.
 type PodGroup struct {
 	Pods  []string `json:"pods"`
 	Cause Cause    `json:"cause"`
@@ -723,8 +709,8 @@ func (w *World) PodsOf(o Owner) []*corev1.Pod {
 	return list
 }
 
-// ExplainWorkload says what keeps a workload's pods from running. A pod that has finished counts for a Job only,
-// and only while no other pod of the Job lives: otherwise another pod is made.
+// ExplainWorkload says why a workload's pods do not run. A finished pod counts for a Job only, and only
+// while no other pod of the Job lives: otherwise another pod is made.
 func (w *World) ExplainWorkload(o Owner) Workload {
 	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.unseenWith()}
 	groups := map[string]*PodGroup{}
@@ -783,9 +769,9 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 	return out
 }
 
-// notMade quotes why a workload's pods are not even created; nil where that is not known, or is over.
+// notMade quotes why a workload's pods are not even created; nil: unknown, or over.
 func (w *World) notMade(o Owner) *Cause {
-	var last *corev1.Event // of all that make pods for the workload
+	var last *corev1.Event // among all makers of the workload's pods
 	for _, uid := range o.UIDs {
 		if e := w.Evidence.lastEvent(uid, "SuccessfulCreate", "FailedCreate"); e != nil && (last == nil || eventTime(e).After(eventTime(last))) {
 			last = e
@@ -795,15 +781,14 @@ func (w *World) notMade(o Owner) *Cause {
 		return nil
 	}
 	words := strings.Join(strings.Fields(last.Message), " ")
-	if _, denied, ok := strings.Cut(words, "denied request: "); ok { // a policy's own words end with what to do
+	if _, denied, ok := strings.Cut(words, "denied request: "); ok { // a policy's own words end with the remedy
 		words = denied
 	}
 	return &Cause{Of: OfWorkload, Code: last.Reason, Since: firstTime(last), Message: "pods can't be created: " + words,
 		Do: fmt.Sprintf("`kubectl describe %s -n %s %s`", strings.ToLower(o.Kind), o.Namespace, o.Name)}
 }
 
-// nodeCause says that the node to which a pod is bound is gone or not ready; nil
-// when it is there and ready.
+// nodeCause says that the pod's node is gone or not ready; nil when it is there and ready.
 func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -832,7 +817,7 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	return c
 }
 
-// whoMakesAnother says who makes a pod again when it is gone.
+// whoMakesAnother names the controller that makes a pod again when it is gone.
 func whoMakesAnother(p *corev1.Pod) string {
 	switch owner := metav1.GetControllerOf(p); {
 	case owner == nil:
@@ -845,8 +830,7 @@ func whoMakesAnother(p *corev1.Pod) string {
 	return "Its controller makes another one"
 }
 
-// deletedAt is when a pod's deletion was asked for: its deletionTimestamp is when its
-// grace period ends.
+// deletedAt is the time of a pod's delete request: its deletionTimestamp is the end of its grace period.
 func deletedAt(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if p.DeletionGracePeriodSeconds != nil {
@@ -855,9 +839,8 @@ func deletedAt(p *corev1.Pod) time.Time {
 	return at
 }
 
-// terminatingCause says why a pod that is being deleted does not go: its node is
-// gone or not ready, so that no kubelet ends it, or its kubelet says that it can't. It is nil
-// if the kubelet ends the pod.
+// terminatingCause says why a pod that is being deleted does not go: its node is gone or not ready, and no
+// kubelet ends it, or its kubelet says that it can't. Nil if the kubelet ends the pod.
 func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -904,8 +887,8 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	return c
 }
 
-// notEndedCause quotes what a kubelet can't do to end a pod that is being deleted; nil where it has not complained
-// since.
+// notEndedCause quotes a kubelet's failure to end a pod that is being deleted; nil where there is no
+// complaint since the deletion.
 func (w *World) notEndedCause(p *corev1.Pod) *Cause {
 	e := w.Evidence.complaint(p.UID)
 	if e == nil || eventTime(e).Before(deletedAt(p)) {
@@ -916,9 +899,8 @@ func (w *World) notEndedCause(p *corev1.Pod) *Cause {
 		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
 }
 
-// onlyPodHolds says whether nothing but a pod itself keeps its volumes at its node, such as one
-// that no container mounts: once it is deleted they are detached, as its kubelet has reported
-// none of them in use.
+// onlyPodHolds says whether only a pod itself keeps its volumes at its node: they are detached once it is
+// deleted, since its kubelet has reported none in use, as when no container mounts them.
 func (w *World) onlyPodHolds(p *corev1.Pod) bool {
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
@@ -936,7 +918,6 @@ func (w *World) onlyPodHolds(p *corev1.Pod) bool {
 	return true
 }
 
-// terminatingSince is since when a pod's deletion hangs at a node that is not ready.
 func (w *World) terminatingSince(p *corev1.Pod) time.Time {
 	since := deletedAt(p)
 	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {
@@ -945,8 +926,8 @@ func (w *World) terminatingSince(p *corev1.Pod) time.Time {
 	return since
 }
 
-// blocksAnything says whether others wait for the end of a pod that is being deleted: its
-// StatefulSet, or whoever needs its volumes elsewhere.
+// blocksAnything says whether anything waits for the end of a pod that is being deleted: its StatefulSet,
+// or other users of its volumes.
 func (w *World) blocksAnything(p *corev1.Pod) bool { return ofStatefulSet(p) || w.NeedsAttachment(p) }
 
 func ofStatefulSet(p *corev1.Pod) bool {
@@ -954,16 +935,15 @@ func ofStatefulSet(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "StatefulSet"
 }
 
-// adviceOnGone is what to do about a Node that is gone, and at whose machine volumes may be.
+// adviceOnGone is the remedy for a Node that is gone while its machine may have volumes.
 const adviceOnGone = "If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted"
 
-// adviceOnGoneNode says so of a Node that is gone, and what to do.
 func adviceOnGoneNode(node string) string {
 	return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
 }
 
-// NodeGone says of a Node that does not exist which volumes may be at its machine, and what to do;
-// empty where there are none, or nodes may not be listed.
+// NodeGone names the volumes that may be at the machine of a missing Node, with the remedy; empty: there
+// are none, or nodes may not be listed.
 func (w *World) NodeGone(name string) string {
 	if w.unseen("nodes") {
 		return ""
@@ -982,9 +962,8 @@ func (w *World) NodeGone(name string) string {
 	return fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: %s. %s", name, Count(len(names), "volume"), list, adviceOnGone)
 }
 
-// safeAdvice is what to do about a reason. A command that ends pods is given only
-// for the node of the reason, only where that node is seen to be not ready, and with
-// the check that its machine is off.
+// safeAdvice is the remedy for a reason. It gives a command that ends pods only for the reason's node, only
+// where the node is seen to be not ready, and with the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != arbiter.NodeUnreachable {
 		return ofNode(w.adviceOn(code).Do, node)
@@ -1006,13 +985,12 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	return w.adviceOnDead(object)
 }
 
-// ofNode is an advice with the node's name in its command, where that is known.
 func ofNode(do, node string) string {
 	const explain = "explain node "
 	return strings.ReplaceAll(do, explain+"NODE", explain+cmp.Or(node, "NODE"))
 }
 
-// adviceOnDead is what to do about a node that is not ready, where something waits for it.
+// adviceOnDead is the remedy for a node that is not ready while something waits for it.
 func (w *World) adviceOnDead(n *corev1.Node) string {
 	lives := w.kubeletLives(n)
 	switch {
@@ -1042,15 +1020,14 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		"Only then: `kubectl taint node %s %s`%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
 }
 
-// voidFence is a condition by which somebody says that a node's machine is fenced, that an
-// AttachPolicy names, and that counts for nothing since the kubelet was heard of after it was
-// set; empty where there is none.
+// voidFence is a condition that an AttachPolicy names as the sign of a fenced machine, but that counts for
+// nothing, since the kubelet has reported after it was set; empty: none.
 func (w *World) voidFence(n *corev1.Node) string {
 	var renewed time.Time
 	if l := w.nodeLeases[n.Name]; l != nil {
 		renewed = renewedAt(l)
 	}
-	later := translate.Node(n).Fenced // than the kubelet's last status
+	later := translate.Node(n).Fenced // later than the kubelet's last status
 	for _, c := range n.Status.Conditions {
 		kind := string(c.Type)
 		named := slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool {
@@ -1064,7 +1041,6 @@ func (w *World) voidFence(n *corev1.Node) string {
 	return ""
 }
 
-// anyAttached says whether a volume has an attachment at a node.
 func (w *World) anyAttached(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
@@ -1072,7 +1048,6 @@ func (w *World) anyAttached(name ledger.NodeName) bool {
 	})
 }
 
-// detacher is who detaches volumes here.
 func (w *World) detacher() string {
 	if w.moorageDetaches() {
 		return "Moorage"
@@ -1080,7 +1055,6 @@ func (w *World) detacher() string {
 	return kubeControllerManager
 }
 
-// detacherProcess is the process in which it does.
 func (w *World) detacherProcess() string {
 	if w.moorageDetaches() {
 		return v1alpha1.ControllerName
@@ -1088,7 +1062,6 @@ func (w *World) detacherProcess() string {
 	return kubeControllerManager
 }
 
-// untaint is the command that has a node take pods again after it was out of service.
 func untaint(node string) string {
 	return fmt.Sprintf("`kubectl taint node %s %s-`", node, corev1.TaintNodeOutOfService)
 }
@@ -1097,7 +1070,6 @@ func outOfService(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// ends tells which pods of a node the taint out-of-service ends: those that do not tolerate it.
 func (w *World) ends(taint *corev1.Taint, node string) string {
 	n, tolerate := 0, 0
 	for _, p := range w.Pods {

@@ -14,41 +14,37 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Storage is a claim or a PersistentVolume: its volume, and everybody who
-// wants it.
+// Storage is a claim or a PersistentVolume, with its volume and its users.
 type Storage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
-	// Answer is the whole in a sentence that begins after its name.
-	Answer string `json:"answer"`
-	// Cause is what is wrong with it, nil when nothing is.
+	Answer    string `json:"answer"`
+	// Cause is its problem; nil when there is none.
 	Cause *Cause `json:"cause,omitempty"`
-	// Reasons are what is wrong with it at every node.
+	// Reasons are its problems at every node.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Volume is nil while there is none, or it never needs an attachment.
 	Volume *Volume `json:"volume,omitempty"`
-	// Pods are those that refer to it, with what each of them waits for.
+	// Pods are the pods that refer to it, with their waits.
 	Pods   []PodNeed `json:"pods,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
 }
 
 // PodNeed is a pod that refers to a claim.
 type PodNeed struct {
-	Who  Requester `json:"who"`
-	Node string    `json:"node,omitempty"`
-	// State, Cause and Answer are as of a Pod.
-	State   string   `json:"state"`
-	Reasons []Reason `json:"reasons,omitempty"`
-	Cause   *Cause   `json:"cause,omitempty"`
-	Answer  string   `json:"answer"`
-	// Terminating: it is being deleted.
-	Terminating bool `json:"terminating,omitempty"`
-	// Since is since when the pod waits because of Cause, which may be older than the pod.
+	Who         Requester `json:"who"`
+	Node        string    `json:"node,omitempty"`
+	State       string    `json:"state"`
+	Reasons     []Reason  `json:"reasons,omitempty"`
+	Cause       *Cause    `json:"cause,omitempty"`
+	Answer      string    `json:"answer"`
+	Terminating bool      `json:"terminating,omitempty"`
+	// Since is the start of the pod's wait because of Cause, which may be older than the pod.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// ExplainClaim says where a claim's volume is and who waits for it.
+// ExplainClaim says where a claim's volume is, and names its waiters.
 func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	out := Storage{Namespace: c.Namespace, Name: c.Name, Phase: string(c.Status.Phase), Unseen: w.unseenWith()}
 	key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
@@ -88,7 +84,6 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 	return out
 }
 
-// explainLink follows a claim as a ticket for it would.
 func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	probe := ledger.Ticket{ID: ledger.TicketID{Namespace: key.Namespace}, Volumes: []ledger.TicketVolume{{Claim: key.Name}}}
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
@@ -136,8 +131,7 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 	slices.SortFunc(out.Pods, func(a, b PodNeed) int { return strings.Compare(a.Who.String(), b.Who.String()) })
 }
 
-// storageCause finds what is wrong with a volume: for everybody, or at the node
-// that it can't leave.
+// storageCause finds a volume's problem: for all its users, or at the node that it can't leave.
 func (w *World) storageCause(out *Storage) {
 	var r *Reason
 	switch {
@@ -173,8 +167,8 @@ func (w *World) storageCause(out *Storage) {
 	out.Cause = r.Cause()
 }
 
-// takenCause is what to do once a machine is back from which a volume was taken by force; nil
-// where there is no such machine.
+// takenCause is the cause of a volume that was taken from a node by force, with the steps for the machine's
+// return; nil where there is no such machine.
 func (w *World) takenCause(v *Volume) *Cause {
 	if v == nil || v.State == stateDetached { // a ticket keeps it from every node
 		return nil
@@ -194,8 +188,7 @@ func (w *World) takenCause(v *Volume) *Cause {
 	return nil
 }
 
-// nowhereCause says that no node is where a volume can be used; nil where a node is, or nodes can't
-// be seen.
+// nowhereCause says that no node can use a volume; nil where a node can, or nodes can't be seen.
 func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") ||
 		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) && inZones(pv, n) }) {
@@ -205,12 +198,10 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: `kubectl describe pv %s`, `kubectl get nodes --show-labels`", pv.Name)}
 }
 
-// nowhere is the code of a volume that no node can use.
 const nowhere = "VolumeElsewhere"
 
-// podsCause is what the first pod that waits for a volume waits for; nil when none
-// does, or it waits for something else. A pod that lacks a claim does not wait for the
-// one that has its name.
+// podsCause is the wait of the first pod that waits for a volume; nil when there is no such pod. A pod that
+// lacks a claim does not wait for another claim of the same name.
 func podsCause(pods []PodNeed) *Cause {
 	for _, p := range pods {
 		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(arbiter.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
@@ -220,8 +211,6 @@ func podsCause(pods []PodNeed) *Cause {
 	return nil
 }
 
-// userOfDeadNode is the first pod that has a volume at a node that is not ready; nil where
-// none does.
 func userOfDeadNode(pods []PodNeed) *PodNeed {
 	for i := range pods {
 		if c := pods[i].Cause; c != nil && c.Of == OfNode && pods[i].State != PodFinished {
@@ -231,7 +220,6 @@ func userOfDeadNode(pods []PodNeed) *PodNeed {
 	return nil
 }
 
-// userNotEnded is the first pod that is being deleted and that its kubelet can't end; nil where none is.
 func userNotEnded(pods []PodNeed) *PodNeed {
 	for i := range pods {
 		if c := pods[i].Cause; c != nil && pods[i].Terminating && c.Of == OfMount {
@@ -241,10 +229,10 @@ func userNotEnded(pods []PodNeed) *PodNeed {
 	return nil
 }
 
-// deletingCause is for a claim that is being deleted and that a pod still uses: what is lost
-// when the pod ends. Nil for any other.
+// deletingCause is for a claim that is being deleted while a pod still uses it: it names the loss when the
+// pod ends. Nil for other claims.
 func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.Node == "" }) // which keep no claim
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.Node == "" }) // pods without a node keep no claim
 	if c.DeletionTimestamp == nil || len(pods) == 0 {
 		return nil
 	}
@@ -301,7 +289,7 @@ func answerStorage(s *Storage) string {
 		named = true
 		fmt.Fprintf(&b, ". %s waits for it: %s", whoWaits(s), strings.TrimSuffix(s.Cause.Message, "."))
 		if v.Next == nil {
-			more-- // which is among those that wait
+			more-- // it is among the waiters
 		}
 	}
 	switch {
@@ -317,7 +305,6 @@ func answerStorage(s *Storage) string {
 	return sentence(b.String())
 }
 
-// whoWaits names the pod whose cause is that of the volume, as a sentence begins.
 func whoWaits(s *Storage) string {
 	for _, p := range s.Pods {
 		if p.Cause == s.Cause {

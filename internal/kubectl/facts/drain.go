@@ -21,48 +21,46 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// DrainPlan is what a drain of a node would do to the pods with volumes there.
-// Volumes, node selectors, affinity to nodes and taints are looked at; CPU,
-// memory, pod affinity and disruption budgets are not.
+// DrainPlan is the effect of a node's drain on the pods with volumes there. It looks at volumes, node
+// selectors, node affinity and taints, but not at CPU, memory, pod affinity and disruption budgets.
 type DrainPlan struct {
-	Node string `json:"node"`
-	// Answer is the whole in a sentence.
+	Node   string `json:"node"`
 	Answer string `json:"answer"`
-	// Waits is how many pods would find no node.
-	Waits int        `json:"waits"`
-	Pods  []DrainPod `json:"pods,omitempty"`
-	// Alone are the pods that no controller makes again, namespace/name, with volumes or
-	// without: drain evicts them with --force only.
+	// AsksBudgets: the caller also tries the evictions, which asks the disruption budgets.
+	AsksBudgets bool       `json:"-"`
+	Waits       int        `json:"waits"`
+	Pods        []DrainPod `json:"pods,omitempty"`
+	// Alone are the pods without a controller, as namespace/name, with volumes or without: drain evicts
+	// them with --force only.
 	Alone []string `json:"alone,omitempty"`
-	// Tickets are those that are not pods' and stay there, end or move.
+	// Tickets are the tickets that are no pods', and stay there, end or move.
 	Tickets []DrainTicket `json:"tickets,omitempty"`
-	// Stuck are volumes at the node that nobody there uses, and that do not
-	// leave as things are.
+	// Stuck are volumes at the node that have no user there, and can't leave as things are.
 	Stuck []Volume `json:"stuck,omitempty"`
-	// Dead: the node is not ready, so that nothing is unmounted there. Do is what to
-	// do about it, empty where it is out of service.
+	// Dead: the node is not ready, and nothing is unmounted there. Do is the remedy, empty where the node
+	// is out of service.
 	Dead bool   `json:"notReady,omitempty"`
 	Do   string `json:"do,omitempty"`
-	// KubeletLives: the node is not ready, and its kubelet ends pods and unmounts all the same.
+	// KubeletLives: the node is not ready, but its kubelet still ends pods and unmounts.
 	KubeletLives bool `json:"kubeletLives,omitempty"`
-	// NotVisible are the resources that may not be listed: whether pods that could go
-	// elsewhere by what is seen can do so is not known.
+	// NotVisible are the resources that may not be listed: they leave open whether pods with seeming room
+	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
-	// Down are the components without which no pod gets its volumes elsewhere.
+	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause `json:"down,omitempty"`
-	// NotDetached are the components that are down, and without which the volumes of pods that end
-	// stay attached at the node; those of Down are not said again.
+	// NotDetached are further components that are down: without them the volumes of ended pods stay
+	// attached at the node.
 	NotDetached []Cause  `json:"notDetached,omitempty"`
 	Unseen      []Unseen `json:"unseen,omitempty"`
 }
 
-// Clear says whether nothing is known or unseen that stands in the way of the pods.
+// Clear says whether no known or hidden fact stands in the way of the pods.
 func (p *DrainPlan) Clear() bool {
 	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && len(p.NotDetached) == 0
 }
 
-// Empties says whether nothing stands in the way of the pods, no pod needs --force, and nothing stays: a ticket's volumes,
-// or those that can't leave, are at the node when all pods are gone.
+// Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, none needs
+// --force, and no volume stays for a ticket or because it can't leave.
 func (p *DrainPlan) Empties() bool {
 	return p.Clear() && len(p.Alone) == 0 && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
 }
@@ -71,15 +69,14 @@ func (p *DrainPlan) Empties() bool {
 type DrainTicket struct {
 	Ticket string `json:"ticket"` // namespace/name
 	Type   string `json:"type"`
-	// Then is what the cordon does to it: Stay, End or Move.
+	// Then is the cordon's effect on it: Stay, End or Move.
 	Then string `json:"then"`
 }
 
-// stays says whether the cordon leaves it there.
 func (t DrainTicket) stays() bool { return t.Then == string(v1alpha1.OnDrainStay) }
 
-// drainTickets are the VolumeTickets at a node, by name: those that have volumes there,
-// and those that the cordon ends or moves.
+// drainTickets are the VolumeTickets, by name, that have volumes at a node, or that its cordon ends or
+// moves.
 func (w *World) drainTickets(node string) []DrainTicket {
 	var list []DrainTicket
 	for _, t := range w.Tickets {
@@ -94,7 +91,7 @@ func (w *World) drainTickets(node string) []DrainTicket {
 	return list
 }
 
-// thatStay says which tickets a drain waits for, as a sentence after others; empty: none.
+// thatStay names the tickets that a drain waits for, as a sentence after others; empty: none.
 func (p *DrainPlan) thatStay() string {
 	var stay, leave []string
 	for _, t := range p.Tickets {
@@ -130,39 +127,35 @@ func (p *DrainPlan) asForPods() string {
 	return "as for volumes, it may be drained."
 }
 
-// fewTickets is how many tickets a sentence names.
 const fewTickets = 5
 
 // DrainPod is one pod of the node.
 type DrainPod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Workload is what makes the pod again, such as statefulset/db; empty where nobody does.
+	// Workload is the pod's controller, such as statefulset/db; empty: none.
 	Workload string   `json:"workload,omitempty"`
 	Volumes  []string `json:"volumes"`
-	// To is the node that would suit its volumes best; empty when it would wait, and when it
-	// would end.
+	// To is the node that would suit its volumes best; empty when the pod would wait or end.
 	To string `json:"to,omitempty"`
-	// Ends: no controller makes it again, so that its volumes need no room elsewhere.
-	Ends bool `json:"ends,omitempty"`
-	// NotVisible: whether it would wait can't be told.
+	// Ends: no controller makes the pod again, and its volumes need no room elsewhere.
+	Ends       bool `json:"ends,omitempty"`
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Note says what else is worth knowing, such as that nobody makes it again, or which tickets
-	// get time to let go of its volumes first.
+	// Note has further facts, such as that no controller makes the pod again, or that tickets first get
+	// time to let go of its volumes.
 	Note string `json:"note,omitempty"`
-	// Nodes are the nodes and why none will do, for one that would wait.
+	// Nodes say why no node will do, for a pod that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
 }
 
-// note adds what else is worth knowing.
 func (p *DrainPod) note(text string) {
 	if text != "" {
 		p.Note = strings.TrimPrefix(p.Note+"; "+text, "; ")
 	}
 }
 
-// waitsForComponents says whether nothing keeps a pod from the nodes that are a choice but
-// components that are down.
+// waitsForComponents says whether components that are down are the only obstacle at the nodes that the
+// pod's rules allow.
 func (p *DrainPod) waitsForComponents() bool {
 	waits := false
 	for i := range p.Nodes {
@@ -177,9 +170,8 @@ func (p *DrainPod) waitsForComponents() bool {
 	return waits
 }
 
-// DrainPlan plays a drain through: all pods of the node go, and come back one
-// after the other, the older first, each to the node that suits its volumes
-// best. Pods of DaemonSets and mirror pods stay, as kubectl drain leaves them.
+// DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
+// the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
 	for _, p := range w.Pods {
@@ -192,7 +184,7 @@ func (w *World) DrainPlan(node string) DrainPlan {
 	return out
 }
 
-// DrainPlanOf is the plan of a drain of those pods only that leave.
+// DrainPlanOf is the plan of a drain of only the pods that leave.
 func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
 	leaving := func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }
 	after, moved := w.without(node, leaving, nil)
@@ -230,7 +222,6 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	return out
 }
 
-// endingPods are the pods with volumes that leave and that no controller makes again, the older first.
 func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, p := range w.Pods {
@@ -242,7 +233,6 @@ func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	return pods
 }
 
-// ending are pods that end, as a plan has them.
 func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
@@ -252,8 +242,7 @@ func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	return list
 }
 
-// roomFor lists the volumes of a pod, by the names of its claims, that have to be attached or
-// that some nodes only can use.
+// roomFor lists a pod's volumes, by claim name, that need an attachment or that only some nodes can use.
 func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
 	var list []string
 	for _, need := range request.Needs {
@@ -267,7 +256,6 @@ func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
 	return list
 }
 
-// workloadOf is the controller of a pod as commands name it; empty without one.
 func workloadOf(p *corev1.Pod) string {
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		return strings.ToLower(owner.Kind) + "/" + owner.Name
@@ -275,14 +263,12 @@ func workloadOf(p *corev1.Pod) string {
 	return ""
 }
 
-// olderFirst compares pods by their age, then by name.
 func olderFirst(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// doubted says why a volume of a pod can't leave a node whatever becomes of the pod: the node may
-// have it mounted, since it was taken from there by force, and nobody knows whether its kubelet
-// has forgotten it. Empty where that is so of none.
+// doubted says why a volume of a pod can't leave a node even without the pod; empty: all can. It was taken
+// by force, and the node may still have it mounted.
 func (w *World) doubted(pod *corev1.Pod, node string) string {
 	at := w.Snapshot.Node(ledger.NodeName(node))
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
@@ -293,8 +279,8 @@ func (w *World) doubted(pod *corev1.Pod, node string) string {
 	return ""
 }
 
-// mayNotList are the resources that may not be listed, in some namespaces or any. Those
-// that the cluster does not serve have no objects.
+// mayNotList are the resources that may not be listed, in some namespaces or in all. Resources that the
+// cluster does not serve have no objects, and are left out.
 func (w *World) mayNotList() []string {
 	var list []string
 	for _, u := range w.Unseen {
@@ -311,8 +297,8 @@ func anyNotVisible(groups []NodesVerdict) bool {
 	})
 }
 
-// downFor are the components that are down, and without which pods get no node or no
-// volumes: their schedulers, the controller, and the attachers.
+// downFor are the components that pods need to get a node or volumes, and that are down: their schedulers,
+// the controller, the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
 	add := func(c *Cause) { list = withCause(list, c) }
@@ -326,7 +312,6 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	return list
 }
 
-// withCause adds a cause to a list, unless it is nil or the list says it already.
 func withCause(list []Cause, c *Cause) []Cause {
 	if c == nil || slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
 		return list
@@ -334,8 +319,8 @@ func withCause(list []Cause, c *Cause) []Cause {
 	return append(list, *c)
 }
 
-// notDetached are the components that are down, and without which the volumes that pods have
-// attached at a node are not detached once these end; without those that are said already.
+// notDetached are the components that would detach the pods' volumes from a node once the pods end, and
+// that are down. It leaves out the causes in said.
 func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
 	list := slices.Clone(said)
 	for _, p := range pods {
@@ -350,8 +335,8 @@ func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cau
 	return list[len(said):]
 }
 
-// keepAtDeadNode has pods wait whose volumes a node that is not ready does not let
-// go of: a drain evicts them, and no kubelet ends and unmounts anything.
+// keepAtDeadNode marks pods as waiting if a node that is not ready keeps their volumes: a drain evicts the
+// pods, but no kubelet ends them or unmounts anything.
 func (w *World) keepAtDeadNode(out *DrainPlan) {
 	out.Dead = true
 	object := w.Node(out.Node)
@@ -378,7 +363,7 @@ func (w *World) keepAtDeadNode(out *DrainPlan) {
 	}
 }
 
-// holdsExclusive says whether a pod has a volume at a node that may be at no other.
+// holdsExclusive says whether a pod has a volume at a node that may be at no other node.
 func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 	p := w.Pod(pod.Namespace, pod.Name)
 	if p == nil {
@@ -398,10 +383,9 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 	return false
 }
 
-// without is the cluster after a drain: the node is cordoned, the pods that leave are pods
-// without a node, and what was theirs belongs to nobody. So are pods that are gone, and that
-// are made again. The pods that are made again and have volumes to find room for are returned,
-// the older first.
+// without is the cluster after a drain: the node is cordoned, the leaving pods have no node, and their
+// volumes no user. Gone pods that are made again are treated the same. It returns the pods that are made
+// again and need room for volumes, the older first.
 func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*corev1.Pod) (*World, []*corev1.Pod) {
 	objects := w.Objects
 	objects.Nodes = slices.Clone(w.Nodes)
@@ -439,25 +423,22 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	return after, moved
 }
 
-// isOver says whether a pod has ended by itself, so that it is not made again. A pod that is deleted
-// ends too, a moment before its object is gone, and a StatefulSet makes the next one only then.
+// isOver says whether a pod has ended by itself, and is not made again. A deleted pod ends as well, just
+// before its object is gone, and a StatefulSet makes the next pod only then.
 func (w *World) isOver(p *corev1.Pod) bool {
 	restarts := p.Spec.RestartPolicy != corev1.RestartPolicyNever && p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure
 	return w.PodFact(p).Phase == ledger.PodFinished && (p.DeletionTimestamp == nil || !restarts)
 }
 
-// needsRoom says whether a pod has volumes that have to be attached, or that can be used from
-// some nodes only.
+// needsRoom says whether a pod has volumes that need an attachment, or that only some nodes can use.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
-// ticketsWithout are the VolumeTickets without those that end when a node is cordoned, or move.
 func (w *World) ticketsWithout(node string) []*v1alpha1.VolumeTicket {
 	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
 		return t.Node() == node && t.Spec.OnDrain != "" && t.Spec.OnDrain != v1alpha1.OnDrainStay
 	})
 }
 
-// stays says whether a drain leaves a pod where it is.
 func stays(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -465,11 +446,10 @@ func stays(p *corev1.Pod) bool {
 	return DaemonSet(p)
 }
 
-// successorSuffix marks the UID of the pod that takes another's place.
 const successorSuffix = "/successor"
 
-// successor is the pod that takes a pod's place. Its ephemeral volumes are made
-// anew with it. It has the volumes of the pods that belong to it, too, which are made where it is.
+// successor is the pod that takes a pod's place. Its ephemeral volumes are made anew with it. It also has
+// the volumes of the pods that the pod controls, since these are made at its node.
 func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	next := p.DeepCopy()
 	next.UID += successorSuffix
@@ -482,8 +462,8 @@ func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	return next
 }
 
-// byPlan has the message of a reason say what is so only by the plan: that a pod has a volume
-// at the node where the plan has placed it.
+// byPlan rewords a reason's message that is true only by the plan: a pod has a volume at the node where the
+// plan has placed it.
 func byPlan(r arbiter.Reason, message string) string {
 	if !strings.HasSuffix(r.Who.UID, successorSuffix) {
 		return message
@@ -492,8 +472,7 @@ func byPlan(r arbiter.Reason, message string) string {
 	return strings.Replace(message, " and is in use for ", " and by this plan would be in use for ", 1)
 }
 
-// fullByPlan has reasons of a node where the plan has placed pods say that their slots are
-// counted as taken.
+// fullByPlan makes reasons of a node say that the plan's own pods there count as users of its slots.
 func fullByPlan(reasons []Reason) []Reason {
 	for i := range reasons {
 		if codeOf(&reasons[i]) == arbiter.NoFreeSlot {
@@ -503,7 +482,6 @@ func fullByPlan(reasons []Reason) []Reason {
 	return reasons
 }
 
-// places says whether a plan has placed pods at a node.
 func places(plan *ledger.Delta, node ledger.NodeName) bool {
 	if plan == nil {
 		return false
@@ -518,8 +496,8 @@ func places(plan *ledger.Delta, node ledger.NodeName) bool {
 
 func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
 
-// tied lists the claims of a pod whose volumes can be used from some nodes only, whether they
-// have to be attached or not: such as local disks.
+// tied lists a pod's claims with volumes that only some nodes can use, attachable or not, such as local
+// disks.
 func (w *World) tied(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -547,7 +525,6 @@ func (w *World) noteOf(p *corev1.Pod) string {
 	return strings.Join(append(notes, w.deletingClaims(p)...), "; ")
 }
 
-// deletingClaims says which of a pod's claims are gone once it ends, and with them what.
 func (w *World) deletingClaims(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -558,7 +535,6 @@ func (w *World) deletingClaims(p *corev1.Pod) []string {
 	return list
 }
 
-// best is the node of those that fit that the scheduler's score prefers.
 func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict) string {
 	best, score := "", int64(-1)
 	for _, g := range groups {
@@ -574,7 +550,6 @@ func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict
 	return best
 }
 
-// answerDead is for a node that is not ready.
 func answerDead(p *DrainPlan) string {
 	switch {
 	case p.Do == "":
@@ -627,8 +602,8 @@ func answerDrain(p *DrainPlan) string {
 	return fmt.Sprintf("The volumes of all %s can go elsewhere.", thatMove(p)) + rest
 }
 
-// whyWait says whether volumes keep the pods that would wait from other nodes, or rules that no
-// room for a volume changes, such as a node selector.
+// whyWait says why pods would wait: volumes keep them from other nodes, or rules that no room for a volume
+// changes, such as a node selector.
 func whyWait(p *DrainPlan) string {
 	whose, them := "their", "them"
 	if p.Waits == 1 {
@@ -643,7 +618,7 @@ func whyWait(p *DrainPlan) string {
 	return "no other node can take " + whose + " volumes"
 }
 
-// thatMove counts the pods of a plan that are made again, and says so where others are not.
+// thatMove counts the pods of a plan that are made again, and says so where some are not.
 func thatMove(p *DrainPlan) string {
 	ending := p.ending()
 	pods := Count(len(p.Pods)-ending, "pod")
@@ -668,8 +643,8 @@ func thatEnd(p *DrainPlan) string {
 	}
 }
 
-// thatStaysAttached says what keeps the volumes of pods that end from being detached, as a sentence
-// after thatEnd; empty: nothing that is known.
+// thatStaysAttached says why the volumes of ending pods would stay attached, as a sentence after thatEnd;
+// empty: no such reason is known.
 func (p *DrainPlan) thatStaysAttached() string {
 	whose := "Their"
 	switch {
@@ -681,7 +656,6 @@ func (p *DrainPlan) thatStaysAttached() string {
 	return " " + whose + " volumes would stay attached there: " + causesSay(p.NotDetached)
 }
 
-// needForce says which pods drain evicts with --force only, as a sentence after others.
 func (p *DrainPlan) needForce() string {
 	n := len(p.Alone)
 	switch {
@@ -703,7 +677,6 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-// causesSay is what causes say, as one sentence.
 func causesSay(causes []Cause) string {
 	var list []string
 	for _, c := range causes {
@@ -720,12 +693,12 @@ func cantBeTold(p *DrainPlan) string {
 type DrainMove struct {
 	Pod *corev1.Pod
 	To  string
-	// Notice says which tickets get time to let go of its volumes before the next pod has them
-	// there; empty: none.
+	// Notice names the tickets that get time to let go of its volumes before the next pod has them there;
+	// empty: none.
 	Notice string
 }
 
-// DrainStay is a pod that stays for now, and what each node says to it; or why its volumes
+// DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
 // would not leave this node.
 type DrainStay struct {
 	Pod   *corev1.Pod
@@ -735,33 +708,29 @@ type DrainStay struct {
 
 // DrainNow is what a drain may do at this moment.
 type DrainNow struct {
-	// Moves are pods whose volumes have room elsewhere, in the order in which to evict them:
-	// those that the fewest nodes suit come first, then the older. The room is theirs even
-	// if all of them are evicted at once.
+	// Moves are pods with room for their volumes elsewhere, in the order of eviction: first the pods that
+	// the fewest nodes suit, then the older. All fit at once.
 	Moves []DrainMove
-	// Stay are the pods that would find no room if they were evicted now, with why.
-	Stay []DrainStay
-	// KeptFor are the pods, by namespace/name, that room is kept for first.
+	// Stay are the pods that would find no room now, with the reason.
+	Stay    []DrainStay
 	KeptFor []string
-	// Down are the components without which no pod gets its volumes elsewhere.
+	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause
 }
 
-// DrainAsk is what a drain wants to know of a moment.
+// DrainAsk is a drain's question at one moment.
 type DrainAsk struct {
 	Node string
-	// Leave are the pods of the node that it evicts, or has evicted, and that need room
-	// elsewhere.
+	// Leave are the pods of the node that the drain evicts, or has evicted, and that need room elsewhere.
 	Leave map[types.UID]bool
-	// Last are those whose eviction was refused: they keep no room from the others.
+	// Last are pods with a refused eviction: other pods get room before them.
 	Last map[types.UID]bool
-	// Gone are pods that have left, and whose next ones are not made yet.
+	// Gone are pods that have left and have no successor yet.
 	Gone []*corev1.Pod
 }
 
-// DrainNow says which pods with volumes may be evicted from a node now. Room is found first
-// for pods that are about to be placed: those that have no node yet, and those that are leaving
-// this node or any other and are made again.
+// DrainNow says which pods with volumes may be evicted now. Pods that are about to be placed get room
+// first: pods without a node, and leaving pods of any node that are made again.
 func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	after, moved := w.without(ask.Node, func(p *corev1.Pod) bool {
 		return ask.Leave[p.UID] || w.comesBack(p)
@@ -806,15 +775,14 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	return out
 }
 
-// MadeAgain says whether a controller makes another pod in a pod's place once it is evicted, at
-// whichever node has room. A DaemonSet does so at the same node only, and a pod that is another pod's
-// goes with that.
+// MadeAgain says whether a controller replaces a pod after its eviction, at any node with room. A DaemonSet
+// does that at the same node only. A pod that another pod controls goes with its owner.
 func MadeAgain(p *corev1.Pod) bool {
 	return metav1.GetControllerOf(p) != nil && !DaemonSet(p) && ofPod(p) == nil
 }
 
-// ofPod is the pod that controls a pod, such as the virtual machine's of a pod that plugs a disk in; nil
-// where none does.
+// ofPod is the pod that controls a pod, such as a virtual machine's pod for a pod that plugs a disk in;
+// nil: none.
 func ofPod(p *corev1.Pod) *metav1.OwnerReference {
 	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "Pod" && owner.APIVersion == "v1" {
 		return owner
@@ -822,12 +790,12 @@ func ofPod(p *corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// comesBackWithin is for how long a pod that should have ended counts as one that is made again:
-// whatever keeps it then is no matter of moments.
+// comesBackWithin is for how long a pod that should have ended counts as about to be made again: after that
+// something lasting keeps it.
 const comesBackWithin = 2 * time.Minute
 
-// comesBack says whether a pod is ending, and is made again somewhere: by its controller, which
-// has not done so yet. Nobody ends one at a node that is not ready.
+// comesBack says whether a pod is ending and its controller has yet to replace it. At a node that is not
+// ready no pod ends.
 func (w *World) comesBack(p *corev1.Pod) bool {
 	if p.DeletionTimestamp == nil || p.Spec.NodeName == "" || !MadeAgain(p) || stays(p) || !w.isReady(ledger.NodeName(p.Spec.NodeName)) {
 		return false
@@ -842,16 +810,16 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	return w.NextOf(p, since) == nil
 }
 
-// waitsForNode says whether a pod with volumes is about to be placed. One that its scheduler refuses for other reasons than
-// volumes is not, nor one of which no scheduler has said for long that it has no room: there may
-// be none that looks at it, or it waits for something else.
+// waitsForNode says whether a pod with volumes is about to be placed. It is not if its scheduler refuses it
+// for other reasons than volumes, or has not reported on it for long: perhaps it has no scheduler, or waits
+// for something else.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)
 }
 
-// mayBePlaced says whether the scheduler may have refused a pod for want of room for its volumes: its words
-// name volumes, or it has said nothing lately.
+// mayBePlaced says whether the scheduler may have refused a pod for lack of room for its volumes: its
+// message names volumes, or it has reported nothing lately.
 func (w *World) mayBePlaced(p *corev1.Pod) bool {
 	said := podCondition(p, corev1.PodScheduled)
 	if said == nil || said.Status != corev1.ConditionFalse || said.Message == "" {
@@ -861,18 +829,17 @@ func (w *World) mayBePlaced(p *corev1.Pod) bool {
 	return said.Reason == v1alpha1.ReasonVolumeWait || slices.ContainsFunc([]string{"olume", "slot", "claim"}, func(word string) bool { return strings.Contains(message, word) })
 }
 
-// placedWithin is for how long a pod of which no scheduler has said anything counts as one that
-// is about to be placed.
+// placedWithin is for how long a pod without a scheduler's report counts as about to be placed.
 const placedWithin = 2 * time.Minute
 
-// trial places pods one after the other, each beside those before it.
+// trial places pods one after another, each beside the pods before it.
 type trial struct {
 	world  *World
 	placed ledger.Delta
 }
 
-// place finds a pod the node that suits its volumes best, and keeps the room for it there. The
-// node is empty where none has room; then the verdicts say why.
+// place finds the node that suits a pod's volumes best, and keeps the room for it there. Where no node has
+// room, node is empty and the verdicts say why.
 func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 	snapshot := t.world.Snapshot.With(&t.placed)
 	request := arbiter.PodRequest(snapshot, t.world.PodFact(p))
@@ -883,7 +850,6 @@ func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 	return node, verdicts
 }
 
-// choices is how many nodes have room for a pod.
 func (t *trial) choices(p *corev1.Pod) int {
 	snapshot, nodes := t.world.Snapshot.With(&t.placed), 0
 	for _, v := range t.world.fits(snapshot, arbiter.PodRequest(snapshot, t.world.PodFact(p)), p) {
@@ -896,20 +862,17 @@ func (t *trial) choices(p *corev1.Pod) int {
 
 // VolumeThere is a volume that keeps a node from being switched off.
 type VolumeThere struct {
-	// Volume is its PersistentVolume, or driver^handle.
 	Volume string
-	// Why is what is known of it, as the end of a sentence.
-	Why string
-	// Pods are those of the node that use it; empty where none is known.
+	Why    string
+	// Pods are the known pods of the node that use it.
 	Pods []types.UID
-	// Ticket is the VolumeTicket by which alone somebody keeps it there, as namespace/name;
-	// empty where something else is known of it.
+	// Ticket is the VolumeTicket, as namespace/name, that alone keeps it there; empty: there is another
+	// reason.
 	Ticket string
 }
 
-// VolumesThere lists the volumes that may be mounted at a node, whoever had them: which its
-// kubelet reports in use, which may have been left there, which are kept there by hand, and
-// which moorage-node has found there though nobody knows of them.
+// VolumesThere lists the volumes that may be mounted at a node, with or without a user: reported in use by
+// the kubelet, perhaps left there, kept by a ticket, or found as leftovers by moorage-node.
 func (w *World) VolumesThere(node string) []VolumeThere {
 	var list []VolumeThere
 	name := ledger.NodeName(node)
@@ -947,8 +910,8 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	return list
 }
 
-// whyThere says why a volume may be mounted at a node; empty when it is not, as far as its
-// kubelet and its pods know.
+// whyThere says why a volume may be mounted at a node; empty when it is not, as far as its kubelet and its
+// pods know.
 func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
 	case p.InUse && !w.Snapshot.Node(p.Node).Lists(v.ID, p): // in doubt, which counts as in use
@@ -967,8 +930,8 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	return ""
 }
 
-// keptBy is the granted VolumeTicket that keeps a volume at a node; nil: none. Of several one that a
-// drain does not end comes first.
+// keptBy is the granted VolumeTicket that keeps a volume at a node; nil: none. A ticket that outlasts a
+// drain comes first.
 func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 	for _, u := range p.Users {
 		t := w.Snapshot.Ticket(u.Ticket)
@@ -979,7 +942,7 @@ func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 	return kept
 }
 
-// whatThen says what becomes of a ticket that keeps a volume at a node, cordoned or not.
+// whatThen says how a ticket that keeps a volume at a node goes on, cordoned or not.
 func whatThen(t *ledger.Ticket, cordoned bool) string {
 	switch {
 	case t.OnDrain == ledger.StayOnDrain:
@@ -994,15 +957,14 @@ func whatThen(t *ledger.Ticket, cordoned bool) string {
 	return " ends now, as the node is cordoned"
 }
 
-// CordonedSince is when a node was cordoned last, as the API server's field management tells;
-// zero where it does not.
+// CordonedSince is the time of a node's last cordon, by the API server's field management; zero: unknown.
 func CordonedSince(n *corev1.Node) time.Time {
 	written, _ := lastWrite(n, "unschedulable")
 	return written.at
 }
 
-// OnlyHere says whether a pod with volumes can run at no other node that there is: by its own
-// node selector or affinity, or by that of a volume, such as a local disk.
+// OnlyHere says whether a pod with volumes can run at no other node, because of its node selector or
+// affinity, or a volume's, such as a local disk's.
 func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	claims := w.tied(p)
 	if len(claims) == 0 && (!w.NeedsAttachment(p) || affinityOf(p) == byAffinity) {
@@ -1021,13 +983,13 @@ func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	return true
 }
 
-// DaemonSet says whether a pod is one of a DaemonSet's.
+// DaemonSet says whether a pod belongs to a DaemonSet.
 func DaemonSet(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
 }
 
-// OwnerPod is the pod that controls a pod; nil where none does, or it is gone.
+// OwnerPod is the pod that controls a pod; nil: there is none, or it is gone.
 func (w *World) OwnerPod(p *corev1.Pod) *corev1.Pod {
 	if owner := ofPod(p); owner != nil {
 		return w.ByUID(owner.UID)
@@ -1035,7 +997,6 @@ func (w *World) OwnerPod(p *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// belongingTo are the pods that a pod controls.
 func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, other := range w.Pods {
@@ -1049,8 +1010,11 @@ func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
 // ByUID finds a pod, or nil.
 func (w *World) ByUID(uid types.UID) *corev1.Pod { return w.pods[string(uid)] }
 
-// WaitsFor says shortly what a pod that does not run yet waits for.
-func WaitsFor(p *corev1.Pod) string {
+// WaitsFor says shortly why a pod does not run yet.
+func (w *World) WaitsFor(p *corev1.Pod) string {
+	if c := w.ExplainPod(p).Cause; c != nil && c.Of != OfScheduling {
+		return fmt.Sprintf("%s: %s", c.Code, strings.TrimSuffix(c.Message, "."))
+	}
 	said := podCondition(p, corev1.PodScheduled)
 	switch {
 	case p.Spec.NodeName != "":
@@ -1062,8 +1026,8 @@ func WaitsFor(p *corev1.Pod) string {
 	return "no node yet"
 }
 
-// NextOf is the pod that took a pod's place since a time: the one that runs, if there are
-// several, of those with a claim of the pod's. It is nil where there is none.
+// NextOf is the pod that took a pod's place since a time; nil: none. It has a claim of the pod's; among
+// several a running pod comes first.
 func (w *World) NextOf(p *corev1.Pod, since time.Time) *corev1.Pod {
 	var next *corev1.Pod
 	for _, claim := range claimNames(p) {
@@ -1090,8 +1054,8 @@ func claimNames(p *corev1.Pod) []string {
 	return list
 }
 
-// noticeBefore says which VolumeTickets the pod that takes a pod's place waits for at another node:
-// those that have its volumes elsewhere, and get time to let go of them (yieldNotice). Empty: none.
+// noticeBefore names the VolumeTickets that the pod's successor waits for at another node: they have its
+// volumes elsewhere, and get time to let go (yieldNotice). Empty: none.
 func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
 	var list []string
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
@@ -1114,8 +1078,8 @@ func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
 	return strings.Join(list, "; ")
 }
 
-// noticeOf says for how long a ticket keeps a volume that a pod needs at another node; empty where it
-// does not. The cordon of its own node ends one with onDrain: End.
+// noticeOf says for how long a ticket keeps a volume that a pod needs at another node; empty: it does not.
+// With onDrain: End the cordon of its own node ends the ticket.
 func (w *World) noticeOf(t *ledger.Ticket, volume, drained string) string {
 	if t == nil || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
 		return ""

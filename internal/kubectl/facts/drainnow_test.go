@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// left is a node that its only pod, of the volume h, has left, and whose kubelet reports nothing.
+// left is a node that its only pod, of the volume h, has left, while its kubelet reports nothing.
 func left() Objects {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n-uid"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -38,7 +38,7 @@ func nodeHas(v v1alpha1.NodeVolume) *v1alpha1.NodeVolumes {
 	return &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "word"}, Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}}
 }
 
-// A volume may be at a node that no pod has, whoever says so; a drain waits for it.
+// A volume may be at a node without a pod, by any source; a drain waits for it.
 func TestVolumesThere(t *testing.T) {
 	const leftThere = "perhaps left there without"
 	for name, test := range map[string]struct {
@@ -108,8 +108,7 @@ func manual(granted metav1.ConditionStatus) *v1alpha1.VolumeTicket {
 	}
 }
 
-// Room is kept for a pod that is ending and is made again, until that has happened or something
-// else keeps it.
+// Room is kept for a pod that is ending and is made again, until then or until something else keeps it.
 func TestComesBack(t *testing.T) {
 	owned := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "h", UID: "set", Controller: new(true)}}
 	ending := func(o *Objects) *corev1.Pod {
@@ -155,8 +154,7 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// No room is kept for a pod that its scheduler refuses for another reason, or that it does not
-// look at yet.
+// No room is kept for a pod that its scheduler refuses for another reason, or does not look at yet.
 func TestWaitsForNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
@@ -191,8 +189,7 @@ func TestWaitsForNode(t *testing.T) {
 	}
 }
 
-// The pods that a volume of a node belongs to are told, so that one can say which volumes stay
-// with pods that stay.
+// A volume of a node comes with its pods, and shows which volumes stay with pods that stay.
 func TestVolumesThereHavePods(t *testing.T) {
 	o := left()
 	o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}

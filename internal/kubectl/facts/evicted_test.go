@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The taint out-of-service ends the pods that do not tolerate it, and no finished one.
+// The taint out-of-service ends the pods that do not tolerate it, but no finished pod.
 func TestOutOfServiceEnds(t *testing.T) {
 	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 	everything := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// What holds say of a node is told by rule, of that Node object only, with the earliest
-// time and with what the rule proves. A volume that has left the node does not count, nor
-// does when it was taken.
+// FencedAt groups the holds' entries by rule, for this Node object only, with the earliest time and the
+// rule's proof. A volume that has left the node does not count, nor its time.
 func TestFencedAt(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}

@@ -17,8 +17,8 @@ import (
 
 const longhorn = "driver.longhorn.io"
 
-// importing has nodes w1 and w2 and volumes of driver longhorn: data with a claim, bare without one, used with
-// a pod, each attached to w1; and gone, whose PersistentVolume is no more.
+// importing has nodes w1 and w2 and volumes of driver longhorn, each attached to w1: data with a claim,
+// bare without a claim, used with a pod, and gone without its PersistentVolume.
 func importing(t *testing.T) *World {
 	t.Helper()
 	objects := Objects{}
@@ -49,8 +49,8 @@ func importing(t *testing.T) *World {
 	return NewWorld(objects, time.Unix(1000, 0))
 }
 
-// What nobody uses has a ticket: of a claim in its namespace, without one in Moorage's own. What a pod uses has
-// none, and what can't be named by a ticket is told.
+// An unused volume gets a ticket: in its claim's namespace, or without a claim in Moorage's own. A pod's
+// volume gets none, and a note names a volume that no ticket can name.
 func TestUnusedAttachments(t *testing.T) {
 	w := importing(t)
 	got := map[string]*v1alpha1.VolumeTicket{}
@@ -80,7 +80,8 @@ func TestUnusedAttachments(t *testing.T) {
 	}
 }
 
-// Each type of Longhorn's becomes one of ours; what pods ask for themselves, and what leads nowhere, is told.
+// Each type of Longhorn's becomes one of ours; a note explains tickets of pods and tickets without a
+// counterpart.
 func TestLonghornImports(t *testing.T) {
 	w := importing(t)
 	for kind, want := range longhornTypes() {
@@ -116,7 +117,8 @@ func TestLonghornImports(t *testing.T) {
 	}
 }
 
-// released adds a PersistentVolume pv-x to objects, attached to w1, whose claimRef names the claim old/x with UID "old".
+// released adds a PersistentVolume pv-x to objects, attached to w1, with a claimRef to the claim old/x with
+// UID "old".
 func released(objects *Objects) {
 	objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "node"}})
 	objects.Add(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn, NodeID: "w1"}}}})
@@ -129,8 +131,8 @@ func released(objects *Objects) {
 		Status:     storagev1.VolumeAttachmentStatus{Attached: true}})
 }
 
-// A Released volume, whose claim is gone or is another one by now, has a ticket by its own name in Moorage's
-// namespace, and that one is granted: one by the claim never is.
+// A Released volume, with a claim that is gone or replaced, gets a ticket by its own name in Moorage's
+// namespace, which is granted: a ticket by the claim never is.
 func TestImportOfReleased(t *testing.T) {
 	for says, of := range map[string]struct {
 		claims []metav1.ObjectMeta
@@ -165,7 +167,8 @@ func TestImportOfReleased(t *testing.T) {
 	}
 }
 
-// Who may not list claims can't tell a claim that is gone from one that is not seen: the volume's own word counts.
+// Without the right to list claims, a missing claim looks like an unseen claim: the volume's claimRef
+// counts.
 func TestManualTicketWithoutClaims(t *testing.T) {
 	objects := Objects{}
 	released(&objects)
@@ -177,7 +180,7 @@ func TestManualTicketWithoutClaims(t *testing.T) {
 	}
 }
 
-// A ticket by name that has to wait is printed with what it waits for.
+// A ticket by name that has to wait is printed with the reason.
 func TestImportThatWaits(t *testing.T) {
 	objects := Objects{}
 	released(&objects)
@@ -193,7 +196,7 @@ func TestImportThatWaits(t *testing.T) {
 	}
 }
 
-// What objects call themselves ends no line of the comment in which it is printed.
+// The names in objects end no line of the comment that quotes them.
 func TestImportsAreOneLine(t *testing.T) {
 	handle := "x\n---\nkind: ClusterRoleBinding\u2028#"
 	objects := Objects{}

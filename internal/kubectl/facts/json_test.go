@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A time that JSON has no text for is shown as the latest or the earliest that it has; what is
-// told stays as it is, as others may be reading it.
+// A time that JSON has no text for is shown as the latest or the earliest possible time. The original value
+// stays unchanged, as others may be reading it.
 func TestFarTimesAreShown(t *testing.T) {
 	far, old := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)
 	seconds := 1.5

@@ -14,21 +14,20 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Leases are those that say who lives.
+// Leases show which components and kubelets are alive.
 type Leases struct {
-	// Components are those by which components lead. Seen says that they could be read: a
-	// component without one has never led.
+	// Components are the leader Leases of components. Seen says that they could be read: then a component
+	// without a Lease has never led.
 	Components []coordinationv1.Lease
 	Seen       bool
-	// Nodes are those that kubelets renew, read only where a node is not ready.
+	// Nodes are the kubelets' Leases, read only where a node is not ready.
 	Nodes []coordinationv1.Lease
-	// At is when they were read, by the API server's clock. They say who lived then: one that is
-	// older than its time now may have been renewed since. Zero where it is not known.
+	// At is when they were read, by the API server's clock; zero: unknown. They show the holders at that
+	// moment: a Lease that has expired by now may have been renewed since.
 	At time.Time
 }
 
-// asRead is the time at which Leases say who lives: when they were read, or now where that is
-// not known.
+// asRead is the time that Leases are judged at: when they were read, or now where that is not known.
 func (l Leases) asRead(now time.Time) time.Time {
 	if l.At.IsZero() {
 		return now
@@ -36,14 +35,13 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// Due says whether Leases have to be read again: one of them counted when they were read, and
-// would not now.
+// Due says whether Leases have to be read again: a Lease that was valid when it was read is not valid now.
 func (l Leases) Due(now time.Time) bool {
 	return !slices.Equal(l.Tell(l.asRead(now)), l.Tell(now))
 }
 
-// LastRenewal is when the API server took in the last renewal of any of them; earliest and
-// latest are what it is at least and at most.
+// LastRenewal is when the API server received the latest renewal of all Leases; earliest and latest are its
+// bounds.
 func (l Leases) LastRenewal(earliest, latest time.Time) time.Time {
 	last := earliest
 	for _, list := range [][]coordinationv1.Lease{l.Components, l.Nodes} {
@@ -59,7 +57,7 @@ func (l Leases) LastRenewal(earliest, latest time.Time) time.Time {
 	return last
 }
 
-// Tell is what Leases say of a time, sorted: it stays the same while the same live.
+// Tell is the Leases' state at a time, sorted: it changes only when a Lease expires or comes back.
 func (l Leases) Tell(now time.Time) []string {
 	var list []string
 	for i := range l.Components {
@@ -76,29 +74,27 @@ func (l Leases) Tell(now time.Time) []string {
 	return list
 }
 
-// AnyNotReady says whether one of the nodes is not ready.
+// AnyNotReady says whether a node is not ready.
 func AnyNotReady(nodes []*corev1.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
 }
 
-// Ready says whether a node is ready, as its kubelet or the node controller says.
+// Ready says whether a node is ready by its own status.
 func Ready(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) }
 
 func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == status })
 }
 
-// RenewalSeen is when the API server took in the last renewal of a Lease, by its own clock,
-// to the second; false where it has not noted that.
+// RenewalSeen is when the API server received the last renewal of a Lease, by its own clock, to the second;
+// false where it has not noted that.
 func RenewalSeen(l *coordinationv1.Lease) (time.Time, bool) {
 	renewed, _ := lastWrite(l, "renewTime")
 	return renewed.at, !renewed.at.IsZero()
 }
 
-// kubeletLease is for how long a renewal of a node's Lease counts where the Lease does not say.
 const kubeletLease = 40 * time.Second
 
-// renews says whether a kubelet still renews its Lease.
 func renews(l *coordinationv1.Lease, now time.Time) bool {
 	valid := kubeletLease
 	if l.Spec.LeaseDurationSeconds != nil {
@@ -107,8 +103,8 @@ func renews(l *coordinationv1.Lease, now time.Time) bool {
 	return now.Sub(kubeletRenewedAt(l)) <= valid
 }
 
-// kubeletRenewedAt is when a kubelet renewed its Lease last: by the API server's clock, which
-// is the one that this is compared with, where it can be had.
+// kubeletRenewedAt is when a kubelet last renewed its Lease: by the API server's clock where possible,
+// since the comparison uses that clock.
 func kubeletRenewedAt(l *coordinationv1.Lease) time.Time {
 	if at, seen := RenewalSeen(l); seen {
 		return at
@@ -116,9 +112,9 @@ func kubeletRenewedAt(l *coordinationv1.Lease) time.Time {
 	return renewedAt(l)
 }
 
-// kubeletLives says whether the kubelet of a node that is not ready runs all the same: it
-// ends pods and unmounts. It renews its Lease; where that can't be seen, its own word counts,
-// which is Ready=False. Of a kubelet that is not heard of, Ready is Unknown.
+// kubeletLives says whether the kubelet of a node that is not ready still runs, ends pods and unmounts. It
+// renews its Lease; where that can't be seen, its own report Ready=False counts. A silent kubelet's Ready
+// is Unknown.
 func (w *World) kubeletLives(n *corev1.Node) bool {
 	if l := w.nodeLeases[n.Name]; l != nil {
 		return renews(l, w.Leases.asRead(w.Now))
@@ -126,12 +122,11 @@ func (w *World) kubeletLives(n *corev1.Node) bool {
 	return hasReady(n, corev1.ConditionFalse)
 }
 
-// kubeScheduler is the name of the Lease of the default scheduler.
 const kubeScheduler = "kube-scheduler"
 
-// Lease finds the Lease by which a component leads, or nil: Moorage's own in its
-// namespace, kube-scheduler's in kube-system. Where others are is not known, such as a
-// driver's attacher: of theirs the one counts that was renewed last.
+// Lease finds a component's leader Lease, or nil: Moorage's own in its namespace, kube-scheduler's in
+// kube-system. Other components, such as a driver's attacher, may be in any namespace: the most recently
+// renewed Lease counts.
 func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
 	namespace := ""
 	switch name {
@@ -160,17 +155,17 @@ func renewedAt(l *coordinationv1.Lease) time.Time {
 	return l.Spec.RenewTime.Time
 }
 
-// How late a renewal of a component's Lease may be, beyond the Lease's time, before it is taken to
-// be over. It is read once, and compared with the API server's clock.
+// How late a renewal of a component's Lease may be, beyond the Lease's time, before the Lease counts as
+// over, compared with the API server's clock.
 const (
-	// lateByOneClock counts where the API server has noted when it took the renewal in: API
-	// servers of one cluster may differ a little, and it is noted to the second.
+	// lateByOneClock counts where the API server has noted the renewal, to the second; API servers of a
+	// cluster may differ a little.
 	lateByOneClock = 5 * time.Second
-	// lateByTwoClocks counts where only the holder says when it renewed: its clock may be behind.
+	// lateByTwoClocks counts where only the holder has noted the renewal: its clock may be behind.
 	lateByTwoClocks = 30 * time.Second
 )
 
-// Lapsed says for how long a component's Lease has been over; zero while somebody leads.
+// Lapsed says for how long a component's Lease has been over; zero while a component leads.
 func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return 1
@@ -186,15 +181,15 @@ func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 	return late
 }
 
-// worksWithout says whether a component was at work after its Lease ran out: it runs without one, and the
-// Lease is left from a time before.
+// worksWithout says whether a component was at work after its Lease ran out: it runs without a Lease, and
+// this one is left over from before.
 func (w *World) worksWithout(l *coordinationv1.Lease) bool {
 	last := w.lastDeed(l.Name)
 	return last.After(renewedAt(l)) && Lapsed(l, last) > 0
 }
 
-// lastDeed is when an object last shows a component at work that may run without a Lease; zero where
-// none shows it.
+// lastDeed is when an object last shows a component at work that may run without a Lease; zero: no object
+// shows it.
 func (w *World) lastDeed(lease string) (last time.Time) {
 	count := func(at metav1.Time) {
 		if at.After(last) {
@@ -234,7 +229,6 @@ func (w *World) lastDeed(lease string) (last time.Time) {
 	return last
 }
 
-// schedulerLease is the name of the Lease of a pod's scheduler.
 func schedulerLease(p *corev1.Pod) string {
 	if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
 		return name
@@ -242,24 +236,21 @@ func schedulerLease(p *corev1.Pod) string {
 	return kubeScheduler
 }
 
-// fieldWrite is a write of one of an object's fields, as the API server notes in
-// managedFields: by whom, and when, by the API server's clock, to the second; the zero time
-// where it does not say.
+// fieldWrite is a write of a field of an object, by the API server's managedFields: its manager, and its
+// time by the API server's clock, to the second; zero where there is none.
 type fieldWrite struct {
 	manager string
 	at      time.Time
 }
 
-// lastWrite finds the last write of a field by its JSON name, such as renewTime; empty stands
-// for any field. Of several managers who own it the last one counts. False where the API server
-// has noted none.
+// lastWrite finds the last write of a field by its JSON name, such as renewTime; empty stands for any
+// field. It takes the latest of the field's managers. False where the API server has noted none.
 func lastWrite(object metav1.Object, field string) (fieldWrite, bool) {
 	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool {
 		return field == "" || f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+field+`"`)
 	})
 }
 
-// lastStatusWrite finds the last write of an object's status, as lastWrite does.
 func lastStatusWrite(object metav1.Object) (fieldWrite, bool) {
 	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
 }

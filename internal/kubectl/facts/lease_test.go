@@ -23,8 +23,8 @@ func leaseOf(name string, renewed, seen time.Time) coordinationv1.Lease {
 	return l
 }
 
-// A kubelet lives while it renews its Lease, by the API server's clock and whatever its node's
-// condition says; where no Lease is seen, by its own word.
+// A kubelet lives while it renews its Lease, by the API server's clock and under any condition of its node;
+// where no Lease is seen, its own report counts.
 func TestKubeletLivesByItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -51,8 +51,8 @@ func TestKubeletLivesByItsLease(t *testing.T) {
 	}
 }
 
-// A component's Lease is over some seconds after its time by the API server's clock; by the
-// holder's, which may be behind, half a minute after.
+// A component's Lease is over some seconds after its time by the API server's clock; by the holder's, which
+// may be behind, half a minute after.
 func TestLapsed(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -79,7 +79,7 @@ func TestLapsed(t *testing.T) {
 	}
 }
 
-// What Leases tell stays the same while the same live, and changes when one stops.
+// The Leases' state stays the same until a Lease expires.
 func TestLeasesTellWhoLives(t *testing.T) {
 	at := func(ago time.Duration) Leases {
 		component := leaseOf("moorage-controller", noon().Add(-ago), time.Time{})
@@ -98,8 +98,8 @@ func TestLeasesTellWhoLives(t *testing.T) {
 	}
 }
 
-// What Leases say is of the time when they were read: one that was in time then is not over
-// because nobody has read it again. It is read again once that can have changed.
+// Leases count at the time when they were read: a Lease that was valid then does not expire without a new
+// read. It is read again once its state may have changed.
 func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
 	lease := leaseOf("moorage-scheduler", noon(), noon())
 	lease.Namespace = DefaultHome
@@ -117,7 +117,7 @@ func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
 	}
 }
 
-// The last renewal of any Lease bounds when all of them were read.
+// The last renewal of any Lease bounds the time of the read.
 func TestLastRenewal(t *testing.T) {
 	at := func(seconds int) time.Time { return noon().Add(time.Duration(seconds) * time.Second) }
 	leases := Leases{Components: []coordinationv1.Lease{leaseOf("a", at(3), at(3)), leaseOf("b", at(9), time.Time{})}, Nodes: []coordinationv1.Lease{leaseOf("n", at(5), at(5))}}

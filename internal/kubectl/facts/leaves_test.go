@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// withTicket is a cluster in which a ticket and, if asked for, a pod have a volume at node n1.
+// withTicket is a cluster with a ticket and, if requested, a pod that have a volume at node n1.
 func withTicket(pod, cooperative bool) *World {
 	granted := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
@@ -54,8 +54,8 @@ func withTicket(pod, cooperative bool) *World {
 	return NewWorld(objects, noon())
 }
 
-// In Cooperative mode kube-controller-manager detaches what its pods had, whatever ticket has it too: who is told
-// that the ticket has its volume is told that.
+// In Cooperative mode kube-controller-manager detaches the pods' volumes, even from a ticket: the ticket's
+// explanation says so beside the volume.
 func TestTicketBesidePodsInCooperativeMode(t *testing.T) {
 	for name, test := range map[string]struct{ pod, cooperative, leaves bool }{
 		"beside a pod": {true, true, true}, "alone": {false, true, false}, "Standalone": {true, false, false},

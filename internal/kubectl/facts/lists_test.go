@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Tickets are listed in the order in which the controller serves them: those of one
-// second by namespace and name.
+// Tickets are listed in the controller's order; tickets of the same second by namespace and name.
 func TestTicketsAreListedAsServed(t *testing.T) {
 	asks := func(namespace, name string) *v1alpha1.VolumeTicket {
 		return &v1alpha1.VolumeTicket{

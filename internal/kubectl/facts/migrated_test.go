@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The node affinity of an in-tree PersistentVolume is that of its translation, as kube-scheduler
-// reads it: nodes of today don't have the earlier label of the zone.
+// The node affinity of an in-tree PersistentVolume comes from its translation, as in kube-scheduler:
+// present nodes lack the old zone label.
 func TestAffinityOfAMigratedVolume(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}},

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// named is a PersistentVolume of the volume "x": claim is what it names in claimRef, the UID being "uid-" and that.
+// named is a PersistentVolume of the volume "x", with a claimRef to claim and the claim's UID "uid-"+claim.
 func named(name, claim string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "pv"}, Status: corev1.PersistentVolumeStatus{Phase: phase}, Spec: corev1.PersistentVolumeSpec{
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -28,14 +28,13 @@ func named(name, claim string, phase corev1.PersistentVolumePhase) *corev1.Persi
 	return pv
 }
 
-// claimed is a claim that is bound to a PersistentVolume.
 func claimed(name, pv string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid-" + types.UID(name)},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 }
 
-// Of several PersistentVolumes that name one volume the ticket is for the one that a claim has, then for one that is
-// Bound, then for the first by name, in whatever order they are seen; and the note says which, and why.
+// If several PersistentVolumes name a volume, the ticket is for a claimed one, then for a Bound one, then
+// for the first by name, in any order of reading; the note explains the choice.
 func TestImportOfOneOfSeveral(t *testing.T) {
 	const released, bound, free = corev1.VolumeReleased, corev1.VolumeBound, corev1.VolumeAvailable
 	for name, c := range map[string]struct {
@@ -77,7 +76,6 @@ func TestImportOfOneOfSeveral(t *testing.T) {
 	}
 }
 
-// askedFor is the claim or PersistentVolume that a ticket names.
 func askedFor(t *v1alpha1.VolumeTicket) string {
 	v := t.Spec.Volumes[0]
 	if v.Claim != nil {
@@ -86,7 +84,8 @@ func askedFor(t *v1alpha1.VolumeTicket) string {
 	return v.PersistentVolume
 }
 
-// A volume of several names that is attached without a device, and whose ticket has to wait, is told all three.
+// Three notes come together: for a volume with several names, attached without a device, with a ticket that
+// has to wait.
 func TestImportNotesTogether(t *testing.T) {
 	objects := Objects{}
 	for _, node := range []string{"w1", "w2"} {

@@ -16,61 +16,53 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving,
-// Unknown and Reserved add up to what the controller counts.
+// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving, Unknown and Reserved add up
+// to the controller's count.
 type Slots struct {
 	Node  string `json:"node"`
 	Ready bool   `json:"ready"`
-	// NotVisible: nodes may not be listed. Whether this one is ready is not known, and
-	// Ready is true.
+	// NotVisible: nodes may not be listed. It is unknown whether this node is ready, and Ready is true.
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Missing: there is no Node of that name, and volumes may be at its machine all the same.
-	// It is not ready, and its free slots are nobody's.
+	// Missing: there is no such Node, but its machine may still have volumes. It is not ready, and its free
+	// slots serve no pod.
 	Missing bool `json:"missing,omitempty"`
-	// Cordoned and OutOfService say what keeps new pods away: spec.unschedulable, and
-	// the taint node.kubernetes.io/out-of-service.
+	// Cordoned and OutOfService keep new pods away: spec.unschedulable, and the taint
+	// node.kubernetes.io/out-of-service.
 	Cordoned     bool   `json:"cordoned,omitempty"`
 	OutOfService bool   `json:"outOfService,omitempty"`
 	Driver       string `json:"driver"`
-	// Registered: the node's CSINode lists the driver. Without that nothing is
-	// placed there.
+	// Registered: the node's CSINode lists the driver. Without that nothing is placed there.
 	Registered bool `json:"registered"`
-	// Limit is what the CSINode states, and the policy leaves of it; absent
-	// when there is none.
-	Limit *int32 `json:"limit,omitempty"`
-	// Stated is the CSINode's own number.
-	Stated *int32 `json:"stated,omitempty"`
-	// Exhausted: the driver answered ResourceExhausted, whatever the limit.
-	Exhausted bool `json:"exhausted,omitempty"`
-	// Used are attached or being attached, and wanted.
+	// Limit is the CSINode's limit after the policy; absent when there is none.
+	Limit     *int32 `json:"limit,omitempty"`
+	Stated    *int32 `json:"stated,omitempty"`
+	Exhausted bool   `json:"exhausted,omitempty"`
+	// Used are wanted, and attached or being attached.
 	Used int32 `json:"used"`
 	// Kept are unwanted and kept by the policy's detachDelay.
 	Kept int32 `json:"kept"`
 	// Leaving are unwanted and not detached yet.
 	Leaving int32 `json:"leaving"`
-	// Unknown are those of which nobody can say whether they are used there: they were taken from
-	// the node without its word, or it is not ready, was last heard to have them in use, and
-	// nobody detaches them.
+	// Unknown are volumes that may still be used there: taken from the node without its kubelet's report;
+	// or last reported in use by a node that is not ready, and not being detached.
 	Unknown int32 `json:"unknown"`
-	// Reserved are promised to tickets and bound pods, or asked for, and not
-	// attached yet.
+	// Reserved are promised to tickets and bound pods, or asked for, and not attached yet.
 	Reserved int32 `json:"reserved"`
-	// Free is how many more volumes may come: 0 at a node that is not ready or gone, whatever
-	// its limit; otherwise absent when there is no limit.
+	// Free is how many more volumes may come: 0 at a node that is not ready or gone; otherwise absent when
+	// there is no limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
-	// Leaked, PodsGone and NoAttachment are how many of the driver's volumes the node has
-	// itself that are such: see NodeHas. Word is the state of what moorage-node says there,
-	// where it is not of today.
+	// Leaked, PodsGone and NoAttachment count the driver's volumes in these states by the node's own
+	// report: see NodeHas. Word is the state of moorage-node's report where it is not current.
 	Leaked       int32 `json:"leaked,omitempty"`
 	PodsGone     int32 `json:"mountsWithoutPod,omitempty"`
 	NoAttachment int32 `json:"withoutAttachment,omitempty"`
-	// Unanswered is of how many of the driver's volumes a call to unstage them has no answer.
+	// Unanswered counts the driver's volumes with an unanswered unstage call.
 	Unanswered int32  `json:"unansweredCalls,omitempty"`
 	Word       string `json:"word,omitempty"`
 }
 
-// Taken is how many slots nobody else can have.
+// Taken is how many slots are not free.
 func (s Slots) Taken() int32 { return s.Used + s.Kept + s.Leaving + s.Unknown + s.Reserved }
 
 // SlotVolume is a volume that takes a slot.
@@ -83,8 +75,7 @@ type SlotVolume struct {
 	Users []User `json:"users,omitempty"`
 }
 
-// ListSlots lists every node's drivers, sorted. Drivers whose volumes need no
-// attachment are left out.
+// ListSlots lists every node's drivers, sorted. It leaves out drivers that need no attachment.
 func (w *World) ListSlots() []Slots {
 	byDriver := w.slotVolumes()
 	var list []Slots
@@ -106,7 +97,6 @@ func (w *World) ListSlots() []Slots {
 	return list
 }
 
-// take counts what the node says of its volumes.
 func (s *Slots) take(word NodeWord) {
 	if word.State != WordSpeaks && word.State != WordAbsent && word.State != WordUnseen {
 		s.Word = word.State
@@ -128,23 +118,19 @@ func (s *Slots) take(word NodeWord) {
 	}
 }
 
-// NodeState is what of a node's own state decides whether volumes come and go there.
+// NodeState is the part of a node's state that decides whether volumes come and go there.
 type NodeState struct {
-	Node  string `json:"node"`
-	Ready bool   `json:"ready"`
-	// NotVisible: as of Slots.
-	NotVisible bool `json:"notVisible,omitempty"`
-	// Since is when it was last seen to become not ready.
+	Node         string    `json:"node"`
+	Ready        bool      `json:"ready"`
+	NotVisible   bool      `json:"notVisible,omitempty"`
 	Since        time.Time `json:"since,omitzero"`
 	Cordoned     bool      `json:"cordoned,omitempty"`
 	OutOfService bool      `json:"outOfService,omitempty"`
-	// Missing: volumes are bound to it, and there is no such node.
-	Missing bool `json:"missing,omitempty"`
-	// Zone is the node's own word, its label.
-	Zone string `json:"zone,omitempty"`
+	Missing      bool      `json:"missing,omitempty"`
+	Zone         string    `json:"zone,omitempty"`
 }
 
-// ListNodes lists the nodes that there are, and those that a volume is bound to.
+// ListNodes lists the existing nodes, and missing nodes with volumes.
 func (w *World) ListNodes() []NodeState {
 	var list []NodeState
 	for n := range w.Snapshot.Nodes() {
@@ -156,7 +142,7 @@ func (w *World) ListNodes() []NodeState {
 	return list
 }
 
-// onlyAsked says whether there is no node of a name, and nothing but tickets names it.
+// onlyAsked says whether a node does not exist, and only tickets name it.
 func (w *World) onlyAsked(n *ledger.Node) bool {
 	if n.Exists || w.unseen("nodes") || slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered }) {
 		return false
@@ -217,7 +203,6 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	return out
 }
 
-// The kinds of slots.
 const (
 	slotUsed     = "Used"
 	slotKept     = "Kept"
@@ -226,19 +211,19 @@ const (
 	slotReserved = "Reserved"
 )
 
-// silent says whether a node is seen to be not ready or gone, so that no kubelet says what is in use there.
+// silent says whether a node is seen to be not ready or gone, with no kubelet to report the volumes in use.
 func (w *World) silent(name ledger.NodeName) bool {
 	return w.knownNotReady(string(name)) && (w.nodes[name] == nil || !w.kubeletLives(w.nodes[name]))
 }
 
-// wanted says whether anybody of a volume's users at a node will stay. A terminating pod still
-// uses, but claims nothing.
+// wanted says whether a volume has a user at a node that will stay. A terminating pod still uses the
+// volume, but claims nothing.
 func wanted(users []User) bool {
 	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" })
 }
 
-// kept says whether an unwanted volume waits for its policy's detachDelay: its
-// hold says so, or the plan for it is to do nothing but look again.
+// kept says whether an unwanted volume waits for its policy's detachDelay: its hold says so, or its plan is
+// only to look again.
 func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node {
 		return true
@@ -287,56 +272,51 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	return out
 }
 
-// NodeView is a node: whether it serves, what is taken there, and who waits for it.
+// NodeView is a node with its state, its slots and its waiters.
 type NodeView struct {
-	Node  string `json:"node"`
-	Ready bool   `json:"ready"`
-	// Cordoned: no new pod goes there.
-	Cordoned bool `json:"cordoned,omitempty"`
-	// Taint is one that keeps new pods away, but for the cordon's.
-	Taint string `json:"taint,omitempty"`
-	// NoDriver: no CSI driver is registered there.
-	NoDriver bool `json:"noDriver,omitempty"`
-	// KubeletLives: it is not ready by its kubelet's own word, which still ends pods.
-	KubeletLives bool `json:"kubeletLives,omitempty"`
-	// Since is when it was last seen to become not ready.
-	Since time.Time `json:"since,omitzero"`
-	// Answer is the whole in a sentence that begins after its name.
-	Answer string `json:"answer"`
-	Cause  *Cause `json:"cause,omitempty"`
-	Pods   int    `json:"pods"`
-	// PodsNotVisible: pods may not be listed in all namespaces, so that there may be more.
+	Node     string `json:"node"`
+	Ready    bool   `json:"ready"`
+	Cordoned bool   `json:"cordoned,omitempty"`
+	// Taint is a taint, other than the cordon's, that keeps new pods away.
+	Taint    string `json:"taint,omitempty"`
+	NoDriver bool   `json:"noDriver,omitempty"`
+	// KubeletLives: its kubelet reports it not ready, but still ends pods.
+	KubeletLives bool      `json:"kubeletLives,omitempty"`
+	Since        time.Time `json:"since,omitzero"`
+	Answer       string    `json:"answer"`
+	Cause        *Cause    `json:"cause,omitempty"`
+	Pods         int       `json:"pods"`
+	// PodsNotVisible: pods may not be listed in all namespaces, and there may be more.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
-	// Terminating are those of the pods that are being deleted, and Blocking those of them
-	// that a StatefulSet can't replace.
+	// Terminating are the pods that are being deleted; Blocking are the Terminating pods that a StatefulSet
+	// can't replace.
 	Terminating int `json:"terminating,omitempty"`
 	Blocking    int `json:"blocking,omitempty"`
-	// Held are pods there that have volumes, and are not being deleted yet: of a node that is
-	// not ready, their volumes go nowhere.
+	// Held are the pods there that have volumes and are not being deleted: while the node is not ready,
+	// their volumes can't leave.
 	Held int `json:"podsWithVolumes,omitempty"`
-	// Staying is how many volumes can't leave, of a node that is not ready: those of Kept,
-	// and those of the pods there.
+	// Staying is how many volumes can't leave a node that is not ready: the Kept volumes, and the volumes
+	// of the pods there.
 	Staying int     `json:"volumesStaying,omitempty"`
 	Slots   []Slots `json:"slots,omitempty"`
-	// Fenced are volumes that are taken from it without its kubelet's report, or were.
+	// Fenced are volumes that are or were taken from it without its kubelet's report.
 	Fenced []Fenced `json:"fenced,omitempty"`
-	// TimeHeld says for which nodes forceDetach.afterUnreachable takes nothing, of which this
-	// is one; empty: its time runs, or there is none.
+	// TimeHeld names the nodes, this node included, that forceDetach.afterUnreachable takes nothing from;
+	// empty: its time runs, or there is none.
 	TimeHeld string `json:"timeHeld,omitempty"`
-	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
+	// Kept are volumes that can't leave though they are wanted elsewhere, or not at all.
 	Kept []Volume `json:"kept,omitempty"`
-	// Waiting are those that wait for the node: pods and tickets that are to have their volumes
-	// there and don't, and pods without a node that lack nothing there but a free slot. The
-	// longest come first.
+	// Waiting are the node's waiters, the longest first: pods and tickets that should have their volumes
+	// there and don't, and pods without a node that lack only a free slot there.
 	Waiting []NodeWaiter `json:"waiting,omitempty"`
-	// Word is what moorage-node says there; nil where Moorage is not installed.
+	// Word is moorage-node's report there; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
-	// holds is why the first pod with volumes that is Terminating there does not end.
+	// holds is why the first Terminating pod with volumes there does not end.
 	holds *Cause
 }
 
-// ExplainNode says how a node serves its volumes, and who waits for it.
+// ExplainNode says how a node serves its volumes, and names its waiters.
 func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	name := ledger.NodeName(n.Name)
 	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), Unseen: w.Unseen}
@@ -368,8 +348,8 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	return out
 }
 
-// timeHeld says for which nodes the time of afterUnreachable does not run, of which a node that
-// is not ready is one: that of the first driver by name whose volumes may be there.
+// timeHeld names the nodes where the time of afterUnreachable stands still, if a node that is not ready is
+// among them. It goes by the first driver by name with a possible volume there.
 func (w *World) timeHeld(name ledger.NodeName) string {
 	n := w.Snapshot.Node(name)
 	if n == nil || w.isReady(name) || !w.moorageDetaches() {
@@ -385,13 +365,11 @@ func (w *World) timeHeld(name ledger.NodeName) string {
 	return ""
 }
 
-// LongWait is for how long something may wait, where that passes by itself, before it is worth
-// a finding.
+// LongWait is for how long a passing wait may last before it is worth a finding.
 const LongWait = 5 * time.Minute
 
-// keptAt lists the volumes that can't leave a node. One whose attach there failed does not
-// count, nor one that is on its way, as long as that does not last, nor one that whoever asks for
-// it there does not get, since the node is fenced.
+// keptAt lists the volumes that can't leave a node. It leaves out volumes with a failed attach there,
+// volumes that are on their way only for a short time, and volumes that a fenced node does not get.
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
@@ -402,7 +380,6 @@ func (w *World) keptAt(node string) []Volume {
 	return list
 }
 
-// staying counts the volumes of a node that can't leave it, and those that a pod there has.
 func (w *World) staying(node string, kept []Volume) int {
 	n := len(kept)
 	for _, v := range w.ListVolumes("") {
@@ -416,8 +393,7 @@ func (w *World) staying(node string, kept []Volume) int {
 	return n
 }
 
-// LeftBehind lists the volumes that are, or may be, at a node, whether there is a Node of that
-// name or not.
+// LeftBehind lists the volumes that are, or may be, at a node, even if there is no such Node.
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
@@ -428,8 +404,8 @@ func (w *World) LeftBehind(node string) []Volume {
 	return list
 }
 
-// passes says whether what keeps a volume ends by itself, and has not lasted for long: where no
-// object tells since when, not longer than who waits for it.
+// passes says whether the obstacle for a volume ends by itself and is new. Where no object has its start,
+// the start of the next waiter's wait counts.
 func (w *World) passes(v *Volume) bool {
 	since := v.Reason.Since
 	if since.IsZero() && v.Next != nil {
@@ -438,7 +414,6 @@ func (w *World) passes(v *Volume) bool {
 	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
 }
 
-// add counts a pod of the node.
 func (x *NodeView) add(w *World, p *corev1.Pod) {
 	x.Pods++
 	switch {
@@ -479,8 +454,8 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
 	return nil
 }
 
-// notReadyCause is for a node that is not ready. What to do about a dead one is said where
-// something waits for it.
+// notReadyCause is for a node that is not ready. The remedy for a dead node appears only where something
+// waits for it.
 func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
 	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready"}
 	for _, condition := range n.Status.Conditions {
@@ -533,7 +508,6 @@ func answerNode(x *NodeView) string {
 	return fmt.Sprintf("is ready, with %s, and takes more volumes.", podsOf(x))
 }
 
-// answerNotReady is for a node that is not ready.
 func answerNotReady(x *NodeView) string {
 	var parts []string
 	if x.Blocking > 0 && x.Blocking < x.Terminating && !x.KubeletLives {
@@ -549,7 +523,7 @@ func answerNotReady(x *NodeView) string {
 		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
 	} else if len(x.Kept) > 0 {
 		text := Count(x.Staying, "volume") + " can't leave it"
-		if used := x.Staying - len(x.Kept); used > 0 { // those are not listed: nobody waits for them
+		if used := x.Staying - len(x.Kept); used > 0 { // the difference is not listed: it has no waiter
 			text += fmt.Sprintf(", of which pods there use %d", used)
 		}
 		parts = append(parts, text)
@@ -566,13 +540,12 @@ func answerNotReady(x *NodeView) string {
 	return text + ": " + strings.Join(parts, "; ") + "."
 }
 
-// anyDriver says whether a CSI driver is registered at a node.
 func (w *World) anyDriver(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered })
 }
 
-// barringTaint is a taint of a node that keeps new pods away, apart from a cordon's.
+// barringTaint is a taint, other than a cordon's, that keeps new pods away from a node.
 func barringTaint(n *corev1.Node) string {
 	for i := range n.Spec.Taints {
 		if t := &n.Spec.Taints[i]; schedules(t) && t.Key != corev1.TaintNodeUnschedulable {
@@ -589,14 +562,13 @@ func podsOf(x *NodeView) string {
 	return Count(x.Pods, "pod")
 }
 
-// NodeWaiter is who waits for a node, and for what.
+// NodeWaiter is a pod or ticket that waits for a node, with the reason.
 type NodeWaiter struct {
 	Who   Requester `json:"who"`
 	Code  string    `json:"code"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// waitingFor lists who waits for a node that is ready, the longest first.
 func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 	var list []NodeWaiter
 	add := func(who Requester, code string, since time.Time) {
@@ -633,8 +605,7 @@ func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 	return list
 }
 
-// lacksOnlySlots says whether a pod waits for a node, and one that is full would take it but for
-// that.
+// lacksOnlySlots says whether a pod has no node, and lacks only a free slot at this node.
 func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
 	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 || !w.NeedsAttachment(p) || w.barred(p, n) != "" {
 		return false
@@ -643,7 +614,6 @@ func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
 	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.NoFreeSlot })
 }
 
-// waitForSlots says how many of those that wait for a node lack a free slot there; empty for none.
 func (x *NodeView) waitForSlots() string {
 	n := 0
 	for _, waiter := range x.Waiting {
@@ -660,31 +630,29 @@ func (x *NodeView) waitForSlots() string {
 	return fmt.Sprintf("; %d wait for a slot there", n)
 }
 
-// Fenced are volumes that are taken from a node without its kubelet's report by one rule, and
-// are still there as far as is known, or may still be mounted there: see v1alpha1.FencedNode.
+// Fenced are volumes that one rule takes from a node without its kubelet's report, and that are or may be
+// still there: see v1alpha1.FencedNode.
 type Fenced struct {
-	// By is the rule; empty where it has ended, and the volumes may still be mounted there.
-	By string `json:"by,omitempty"`
-	// Proof: the rule proves that the machine writes to them no more.
-	Proof bool `json:"proof"`
-	// Since is when the first of them that are still there was listed so.
+	// By is the rule; empty where the rule's work has ended, but the volumes may still be mounted there.
+	By    string `json:"by,omitempty"`
+	Proof bool   `json:"proof"`
+	// Since is when the first of the volumes that are still there was listed.
 	Since   time.Time `json:"since,omitzero"`
 	Volumes int       `json:"volumes"`
 }
 
-// FencedAt says what the VolumeHolds say of a node from which volumes are taken, or were,
-// by rule.
+// FencedAt sums up the VolumeHolds' entries about a node that rules take or took volumes from.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	byRule, machine := map[string]*Fenced{}, translate.Node(n).SystemUUID
 	for _, h := range w.Holds {
 		for i := range h.Status.Fenced {
 			f := &h.Status.Fenced[i]
 			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != machine {
-				continue // of another machine that had the name
+				continue // the entry is about another machine that had the name
 			}
 			rule := string(f.Rule)
 			if rule != "" && !w.isAt(ledger.VolumeID{Driver: h.Spec.Driver, Handle: h.Spec.Handle}, ledger.NodeName(n.Name)) {
-				continue // it has left: that its hold still names the node says nothing of today
+				continue // the volume has left, and the hold's entry is outdated
 			}
 			if byRule[rule] == nil {
 				byRule[rule] = &Fenced{By: rule, Proof: arbiter.Proves(rule)}
@@ -704,7 +672,7 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	return list
 }
 
-// isAt says whether a volume is, or may be, at a node, beyond what somebody asks for there.
+// isAt says whether a volume is, or may be, at a node: a request alone does not count.
 func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	v := w.Snapshot.Volume(id)
 	p := v.NodeVolume(name)
@@ -715,7 +683,7 @@ func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	return at.maybeThere()
 }
 
-// Words say what it is, and what it proves.
+// Words describe the volumes and the rule's proof.
 func (f Fenced) Words() string {
 	volumes := Count(f.Volumes, "volume")
 	switch {
@@ -727,7 +695,7 @@ func (f Fenced) Words() string {
 	return volumes + " taken by " + f.By + ", a time that proves nothing"
 }
 
-// Orphan is a VolumeAttachment that nobody will detach as things are.
+// Orphan is a VolumeAttachment that no component will detach as things are.
 type Orphan struct {
 	Attachment string `json:"attachment"`
 	Volume     string `json:"volume"`
@@ -736,9 +704,8 @@ type Orphan struct {
 	Fix        string `json:"fix"`
 }
 
-// Orphans lists the attachments that have lost their node, their volume, or
-// were never Moorage's: it reports them and leaves them alone. An object that can't be
-// seen is not one that is gone: its attachments are no orphans.
+// Orphans lists the attachments that have lost their node or their volume, or were never Moorage's. They
+// are only reported. An invisible object does not count as gone.
 func (w *World) Orphans() []Orphan {
 	var list []Orphan
 	for v := range w.Snapshot.Volumes() {

@@ -12,12 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Whether a node's kubelet has a volume in use is told of a node that may have it, and has a Node that
-// says so: of no other one is it known.
+// InUse is set for a node that may have the volume and has a Node with that status; for other nodes it is
+// unknown.
 func TestInUseIsToldWhereItIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Objects)
-		want   string // whether it is reported, and in use; -: it is not told
+		want   string // whether it is reported, and in use; -: unset
 	}{
 		"it is in use":             {func(*Objects) {}, "true true"},
 		"it is unmounted":          {func(o *Objects) { o.Nodes[0].Status.VolumesInUse = nil }, "true false"},

@@ -17,79 +17,75 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// NodeWord is what moorage-node says of its node. It is shown, and decides nothing here.
+// NodeWord is moorage-node's report on its node. It is shown, and decides nothing here.
 type NodeWord struct {
-	// State says whether its word is of today.
 	State string `json:"state"`
-	// Note is why it is not, and what follows from that; empty where it is.
+	// Note explains a report that is not current, with the consequence; empty where it is current.
 	Note string `json:"note,omitempty"`
-	// Has are the volumes that the node has and that a person should look at. It is empty
-	// where the word is of another boot, whose mounts are gone.
+	// Has are the node's volumes that need a person's attention. It is empty where the report is from
+	// another boot, with mounts that are gone.
 	Has []NodeHas `json:"has,omitempty"`
-	// Unanswered are the volumes for which a call to unstage them there has no answer.
+	// Unanswered are the volumes with an unanswered unstage call there.
 	Unanswered []UnansweredCall `json:"unanswered,omitempty"`
-	// Unread says what could not be read there. What is not listed may be there then.
+	// Unread names the unreadable parts: volumes that are not listed may be there then.
 	Unread []string `json:"unread,omitempty"`
 }
 
-// The states of a NodeWord.
 const (
 	WordSpeaks  = "Speaks"
-	WordPartial = "Partial"     // not all could be read
+	WordPartial = "Partial"     // some parts could not be read
 	WordSilent  = "Silent"      // it owes an answer
 	WordOfBoot  = "AnotherBoot" // it has not looked since the machine was booted
 	WordOfNode  = "AnotherNode" // it has not looked since the Node was made
-	// The two between which nobody can tell whether a word is of this boot: it does not count.
+	// In the next two states it is unknown whether a report is from this boot: it does not count.
 	WordNoKubeletBoot = "KubeletSaysNoBoot" // the kubelet reports no bootID
 	WordNoBoot        = "NoBoot"            // moorage-node can't read the boot's ID
 	WordAbsent        = "Absent"            // there is none
 	WordUnseen        = "NotVisible"        // it may not be read, or the cluster does not serve it
 )
 
-// NodeHas is a volume as a node itself has it.
+// NodeHas is a volume by the node's own report.
 type NodeHas struct {
 	Node string `json:"node"`
-	// Volume is named as SlotVolume.Volume is; empty where its handle could not be read.
+	// Volume is a name as in SlotVolume.Volume; empty where its handle could not be read.
 	Volume string `json:"volume,omitempty"`
 	Claim  string `json:"claim,omitempty"`
 	Driver string `json:"driver,omitempty"`
-	// Path is where it is staged, below the kubelet's folder.
+	// Path is its staging path, below the kubelet's folder.
 	Path    string `json:"path"`
 	Mode    string `json:"mode"`
 	Staged  string `json:"staged"`
 	Mounted string `json:"mounted"`
-	// Leaked: it is staged, mounted or published, or may be, and neither a pod's folder, nor a pod of
-	// the node, nor the kubelet's volumesInUse names it.
+	// Leaked: it is or may be staged, mounted or published, but it is missing in the pods' folders, in the
+	// node's pods, and in the kubelet's volumesInUse.
 	Leaked bool `json:"leaked,omitempty"`
-	// PodsGone are the UIDs of pods that it is mounted for, and that the node has not.
-	PodsGone []string `json:"podsGone,omitempty"`
-	// KubeletKnows: the kubelet lists it in volumesInUse.
-	KubeletKnows bool `json:"kubeletKnows,omitempty"`
+	// PodsGone are the UIDs of pods that it is mounted for, and that are not at the node.
+	PodsGone     []string `json:"podsGone,omitempty"`
+	KubeletKnows bool     `json:"kubeletKnows,omitempty"`
 	// NoAttachment: no VolumeAttachment attaches it there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
 
 	pods []v1alpha1.PublishedPod // it is published to
 }
 
-// UnansweredCall is a call of moorage-node to unstage a volume, to which the driver has not answered
-// with success: it may yet have its effect.
+// UnansweredCall is a call of moorage-node to unstage a volume that the driver has not answered with
+// success: it may still take effect.
 type UnansweredCall struct {
 	Driver string `json:"driver"`
-	// Volume is named as SlotVolume.Volume is.
 	Volume string `json:"volume"`
-	// Message is what moorage-node said last of it.
+	// Message is moorage-node's last message about it.
 	Message string `json:"message,omitempty"`
 }
 
-// ToldBy says whether a cause says all that is odd about it: by what to do at the node.
+// ToldBy says whether a cause covers all its oddities, with the remedy at the node.
 func (x *NodeHas) ToldBy(c *Cause) bool {
 	return c != nil && c.Code == string(arbiter.StagedAtNode) && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
 }
 
-// Odd says whether a person should look at it.
+// Odd says whether it needs a person's attention.
 func (x *NodeHas) Odd() bool { return x.Leaked || len(x.PodsGone) > 0 || x.NoAttachment }
 
-// NodeWordOf is what moorage-node says of a node.
+// NodeWordOf is moorage-node's report on a node.
 func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	var out NodeWord
 	object := w.words[name]
@@ -112,7 +108,7 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	return out
 }
 
-// unansweredOf are the calls of a node's moorage-node in this boot that have no answer.
+// unansweredOf are the unanswered calls of a node's moorage-node in this boot.
 func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes) []UnansweredCall {
 	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, object) {
 		return nil
@@ -132,7 +128,6 @@ func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes)
 	return list
 }
 
-// wordState says whether the word of a node is of today.
 func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
 	node := w.nodes[name]
 	switch {
@@ -160,13 +155,12 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 	return WordSpeaks, ""
 }
 
-// agentMissing says whether moorage-node has pods in this cluster, and none that is ready at
-// a node. Where it has none at all, it may run as something else.
+// agentMissing says whether moorage-node has pods in this cluster, but none that is ready at a node. Where
+// it has no pods at all, it may run in another form.
 func (w *World) agentMissing(node ledger.NodeName) bool {
 	return len(w.agents) > 0 && !w.agents[node] && !w.partUnseen("pods")
 }
 
-// isAgent says whether a pod is a moorage-node that is ready.
 func (w *World) isAgent(p *corev1.Pod) bool {
 	ready := podCondition(p, corev1.PodReady)
 	return Own(p, w.home()) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
@@ -174,13 +168,12 @@ func (w *World) isAgent(p *corev1.Pod) bool {
 
 func unnamed(v v1alpha1.NodeVolume) bool { return v.Driver == "" || v.Handle == "" }
 
-// ofEarlierBoot says whether a word is of another boot than the kubelet's.
 func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeVolumes) bool {
 	return node.Status.NodeInfo.BootID != "" && object.Status.BootID != node.Status.NodeInfo.BootID
 }
 
-// askedToLook is when somebody asked last, as the API server's field management tells; now
-// where it does not.
+// askedToLook is when a look was last requested, by the API server's field management; now where that is
+// not noted.
 func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
 	if asked, _ := lastWrite(object, "look"); !asked.at.IsZero() {
 		return asked.at
@@ -188,7 +181,6 @@ func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
 	return now
 }
 
-// hasOf are the volumes that a node has, as its word says.
 func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
 	var list []NodeHas
 	for i := range object.Status.Volumes {
@@ -199,8 +191,8 @@ func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
 	return list
 }
 
-// has is one of them, beside what the API has of it; false where it is not there, or was
-// there at another boot.
+// has is a volume of the report, compared with the API; false where it is not there, or was there in
+// another boot.
 func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool) {
 	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 && !v.MoreFileSystems {
 		return NodeHas{}, false
@@ -227,8 +219,8 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 	return out, true
 }
 
-// volumeOf is the volume that a node has: by its record, or where that could not be read by its
-// folder, which has the digest of a handle or the name of a block volume's PersistentVolume.
+// volumeOf is the volume of a record. Where the record could not be read, its folder decides: it has the
+// digest of a handle, or the name of a block volume's PersistentVolume.
 func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
 	if !unnamed(*v) {
 		return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}, true
@@ -253,7 +245,6 @@ func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
 	return ledger.VolumeID{}, false
 }
 
-// compare says how a volume that a node has stands to the API's objects.
 func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume, id ledger.VolumeID) {
 	out.Volume = id.String()
 	var at *ledger.NodeVolume
@@ -270,14 +261,14 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && !at.HasAttachments()
 }
 
-// onlyRecorded says whether a node has the record of a block volume and nothing else of it. While
-// NodePublishVolume is under way that is so, and the pod is known.
+// onlyRecorded says whether a node has only the record of a block volume. That is normal during
+// NodePublishVolume, and the pod is known then.
 func onlyRecorded(v *v1alpha1.NodeVolume) bool {
 	return v.Mode == string(corev1.PersistentVolumeBlock) && v.Staged == v1alpha1.NodeUnknown && len(v.Published) == 0
 }
 
-// hasPod says whether a pod is at a node, or may be: not all pods may be seen. A static pod's
-// folder is called by a UID that its object has in an annotation.
+// hasPod says whether a pod is or may be at a node: some pods may be unseen. A static pod's folder has the
+// UID from its object's annotation.
 func (w *World) hasPod(node ledger.NodeName, uid string) bool {
 	if w.partUnseen("pods") {
 		return true
@@ -290,12 +281,12 @@ func (w *World) hasPod(node ledger.NodeName, uid string) bool {
 	})
 }
 
-// Words say which volume a node has, and what is odd about that.
+// Words name the volume and its oddity.
 func (x *NodeHas) Words() string {
 	return cmp.Or(x.Claim, x.Volume, "a volume that could not be told") + ": " + x.Oddity()
 }
 
-// Oddity says what is odd about a volume that a node has.
+// Oddity names the oddity of a node's volume.
 func (x *NodeHas) Oddity() string {
 	var parts []string
 	if x.Leaked {
@@ -332,13 +323,11 @@ func (x *NodeHas) Kind() string {
 	return strings.Join(parts, ", ") + " at " + x.Path
 }
 
-// wordRef is what one node says of one volume.
 type wordRef struct {
 	node   ledger.NodeName
 	volume *v1alpha1.NodeVolume
 }
 
-// takeWords takes what nodes say of themselves, by node and by volume.
 func (w *World) takeWords() {
 	for _, n := range w.NodeVolumes {
 		name := ledger.NodeName(n.Name)
@@ -352,7 +341,7 @@ func (w *World) takeWords() {
 	}
 }
 
-// nodesSaying are the nodes that say themselves that they have a volume, by name.
+// nodesSaying are the nodes, by name, that report a volume themselves.
 func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	var list []NodeHas
 	for _, ref := range w.wordsOf[id] {
@@ -364,8 +353,8 @@ func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	return list
 }
 
-// asHeard is a reason with what the controller says, who hears moorage-node: by the kubelet's
-// word, which is all that this process hears, the volume is on its way out.
+// asHeard is a reason corrected by the controller, which also hears moorage-node. This process hears only
+// the kubelet, and by its report the volume is on its way out.
 func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 	v := w.Snapshot.Volume(r.Volume)
 	if r.Code != arbiter.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {

@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Of an attachment whose node is gone it is said when it ends by the policy that there is.
+// For an attachment of a missing node, the output names the end that its policy sets.
 func TestOrphanOfGoneNodeEndsByItsPolicy(t *testing.T) {
 	for only, want := range map[bool]string{true: "No time limit forces its detach", false: "It is detached by force in 6m0s at most"} {
 		var o Objects
@@ -30,7 +30,7 @@ func TestOrphanOfGoneNodeEndsByItsPolicy(t *testing.T) {
 	}
 }
 
-// Of two detaches that a pod waits for, the one that fails is named, and of two that go on the older one.
+// A pod waits for two detaches: the failing one is named, or else the older one.
 func TestOfTwoDetachesTheWorseIsNamed(t *testing.T) {
 	for fails, want := range map[string]Reason{
 		"b": {Code: "DetachFailed", Node: "b"},

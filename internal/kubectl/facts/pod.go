@@ -28,36 +28,30 @@ type Pod struct {
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
 	Node      string `json:"node,omitempty"`
-	// NodeReady is that of Node; true where nodes may not be
-	// listed, since nothing is known against it.
-	NodeReady bool `json:"nodeReady,omitempty"`
-	// Terminating: it is being deleted, and a container may still run.
+	// NodeReady is about Node; true where nodes may not be listed, since nothing is known against it.
+	NodeReady   bool      `json:"nodeReady,omitempty"`
 	Terminating bool      `json:"terminating,omitempty"`
 	Scheduler   string    `json:"scheduler"`
 	Created     time.Time `json:"created"`
-	// State is Ready (nothing about its volumes keeps it), WaitsForVolumes,
-	// WaitsForNode, Finished or NoVolumes.
+	// State is Ready (no volume keeps it), WaitsForVolumes, WaitsForNode, Finished or NoVolumes.
 	State string `json:"state"`
-	// Answer is the whole in a sentence that begins after the pod's name.
+	// Answer is the explanation in a sentence that begins after the pod's name.
 	Answer string `json:"answer"`
-	// Cause is what keeps it from running, nil when nothing does.
+	// Cause is why it does not run; nil when no cause is known.
 	Cause *Cause `json:"cause,omitempty"`
-	// Note is what else there is to know, such as that Moorage does not place it.
+	// Note has further facts, such as that Moorage does not place it.
 	Note string `json:"note,omitempty"`
-	// Told is what others have written on the pod about it.
+	// Told are other components' reports about it on the pod.
 	Told []Told `json:"told,omitempty"`
-	// Volumes are those that can need an attachment.
+	// Volumes are the volumes that can need an attachment.
 	Volumes []PodVolume `json:"volumes,omitempty"`
-	// Nodes are the nodes by what they say to the pod's volumes, for a pod that
-	// has none.
-	Nodes []NodesVerdict `json:"nodes,omitempty"`
-	// Unseen is what could not be read: facts may be missing.
-	Unseen []Unseen `json:"unseen,omitempty"`
+	// Nodes are the nodes by their verdict on the pod's volumes, for a pod without a node.
+	Nodes  []NodesVerdict `json:"nodes,omitempty"`
+	Unseen []Unseen       `json:"unseen,omitempty"`
 	// mounted: the kubelet has mounted its volumes and made its sandbox.
 	mounted bool
 }
 
-// The states of a Pod.
 const (
 	PodReady           = "Ready"
 	PodWaitsForVolumes = "WaitsForVolumes"
@@ -77,11 +71,9 @@ type Told struct {
 // PodVolume is a volume as one pod needs it.
 type PodVolume struct {
 	// Name is the claim's, or the inline volume's.
-	Name string `json:"name"`
-	// SafeToMount: nothing keeps the kubelet from mounting it.
-	SafeToMount bool `json:"safeToMount"`
-	// NotMounted: no container of the pod mounts it. The kubelet does not mount it either, and
-	// does not wait for it.
+	Name        string `json:"name"`
+	SafeToMount bool   `json:"safeToMount"`
+	// NotMounted: no container of the pod mounts it. The kubelet neither mounts it nor waits for it.
 	NotMounted bool     `json:"notMounted,omitempty"`
 	Reasons    []Reason `json:"reasons,omitempty"`
 	Volume
@@ -130,20 +122,19 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	return out
 }
 
-// conclude finds the cause, and says the whole in a sentence.
 func (w *World) conclude(out *Pod, p *corev1.Pod) {
 	made := podCondition(p, corev1.PodReadyToStartContainers)
 	out.Cause, out.mounted = w.cause(out, p), made != nil && made.Status == corev1.ConditionTrue
 	out.Answer = answer(out)
 }
 
-// notPlaced is for pods that wait for a node and are the default scheduler's.
+// notPlaced is for the default scheduler's pods that wait for a node.
 const notPlaced = "Moorage does not place it: its namespace has not opted in (label " + v1alpha1.LabelEnforce + "=true), " +
 	"or it was created before that, or while the webhook did not answer. If Moorage is to place it, see that the webhook answers: `kubectl moorage doctor`. " +
 	"Then delete the pod, so that its controller makes it again."
 
-// podVolume says how a need of a pod is met at a node; without a node, only
-// what holds at every node.
+// podVolume says how a need of a pod is met at a node; without a node, it checks only rules that hold at
+// every node.
 func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
 	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume), NotMounted: p.Spec.NodeName != "" && !mounts(p, need.Name)}
 	if out.Access == accessUnknown {
@@ -167,9 +158,8 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	return out
 }
 
-// mounts says whether a container of a pod mounts a volume, or has it as a device, by the name of
-// its claim or its own: of others the kubelet takes no notice (k8s.io/kubernetes pkg/volume/util,
-// GetPodVolumeNames).
+// mounts says whether a container of a pod mounts a volume, or has it as a device, by its claim's name or
+// its own. The kubelet ignores other volumes (k8s.io/kubernetes pkg/volume/util, GetPodVolumeNames).
 func mounts(p *corev1.Pod, name string) bool {
 	var used []string
 	take := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
@@ -192,7 +182,6 @@ func mounts(p *corev1.Pod, name string) bool {
 	})
 }
 
-// notMounted says which volumes of a pod no container mounts.
 func notMounted(x *Pod) []string {
 	var list []string
 	for i := range x.Volumes {
@@ -203,14 +192,14 @@ func notMounted(x *Pod) []string {
 	return list
 }
 
-// inUseAt says whether a node's kubelet reports the volume in volumesInUse, while it is attached
-// there: it has mounted it, or need not wait to do so.
+// inUseAt says whether a node's kubelet reports the volume in volumesInUse while it is attached there: it
+// has mounted it, or need not wait to do so.
 func (v *PodVolume) inUseAt(node string) bool {
 	return slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.State == stateInUse })
 }
 
-// mountedFor is another pod of the same node for which its kubelet mounts a ReadWriteOncePod volume first;
-// nil where there is none.
+// mountedFor is another pod of the same node that gets a ReadWriteOncePod volume from the kubelet first;
+// nil: none.
 func (w *World) mountedFor(need arbiter.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
 	v := w.Snapshot.Volume(need.Volume)
 	if v == nil || v.Access != ledger.AccessPod || !startedAt(p).IsZero() {
@@ -237,7 +226,6 @@ func (w *World) isReady(name ledger.NodeName) bool {
 	return n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 }
 
-// toldOf lists the conditions about scheduling and volumes that are not True.
 func toldOf(p *corev1.Pod) []Told {
 	var list []Told
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, v1alpha1.PodSafeToMount, v1alpha1.PodPlaceable} {
@@ -265,8 +253,7 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 	return PodReady
 }
 
-// startedAt is when the last container of the pod started; zero unless all
-// have.
+// startedAt is when the last container started; zero unless all have.
 func startedAt(p *corev1.Pod) time.Time {
 	var last time.Time
 	for _, c := range p.Status.ContainerStatuses {
@@ -283,7 +270,7 @@ func startedAt(p *corev1.Pod) time.Time {
 	return last
 }
 
-// answer is the whole of a Pod in a sentence or two, to be read after its name.
+// answer explains a Pod in a sentence or two, for the place after its name.
 func answer(p *Pod) string {
 	if p.Cause != nil && p.Cause.Code == "Finalizer" {
 		return strings.TrimPrefix(sentence(p.Cause.Message), "it ")
@@ -316,7 +303,6 @@ func answer(p *Pod) string {
 	return answerStarting(p)
 }
 
-// volumesCount says what follows for the volumes of a pod of which nobody can say whether it runs.
 func volumesCount(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return ""
@@ -331,7 +317,6 @@ func withVolumes(p *Pod) string {
 	return ", with " + Count(len(p.Volumes), "volume")
 }
 
-// answerStarting is for a bound pod that nothing is seen to keep.
 func answerStarting(p *Pod) string {
 	hears := "the kubelet has not complained"
 	if slices.ContainsFunc(p.Unseen, func(u Unseen) bool { return u.Resource == "events" }) {
@@ -358,7 +343,6 @@ func answerStarting(p *Pod) string {
 		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node, every)
 }
 
-// answerUnplaced is for a pod without a node and without a cause.
 func answerUnplaced(p *Pod) string {
 	all, fit := 0, 0
 	for _, n := range p.Nodes {
@@ -378,7 +362,7 @@ func answerUnplaced(p *Pod) string {
 	return "has no node yet."
 }
 
-// bars are what keeps a pod from the nodes, each once.
+// bars are the rules that keep a pod from the nodes, each once.
 func bars(p *Pod) []string {
 	var list []string
 	for _, group := range p.Nodes {
@@ -397,7 +381,6 @@ func CountVerb(n int, noun string) string {
 	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
-// verb is a verb for a number of things.
 func verb(n int, one, more string) string {
 	if n == 1 {
 		return one
@@ -421,8 +404,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// blind says whether kinds could not be seen without which nothing can be
-// computed about a bound pod's volumes.
+// blind says whether a kind is unseen that a bound pod's volumes are computed from.
 func (w *World) blind() bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool {
 		switch u.Resource {
@@ -433,9 +415,8 @@ func (w *World) blind() bool {
 	})
 }
 
-// toldVolumes are the pod's volumes by what the controller has written on the
-// pod: all that somebody can know who may read nothing but their own namespace.
-// False when nothing is written.
+// toldVolumes are the pod's volumes by the controller's annotation on the pod. A user that may read only
+// its own namespace has no other source. False when there is no annotation.
 func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 	status, told := v1alpha1.VolumeStatusOf(p)
 	if !told {
@@ -460,7 +441,7 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			out.State = stateAttached
 		}
 		if v.Reason != "" && !v.SafeToMount {
-			// v.Node is the pod's own, not the one that the reason is about.
+			// v.Node is the pod's own, and the reason may be about another node.
 			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
 				Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
@@ -471,33 +452,30 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 	return list, true
 }
 
-// PodWait is a pod with volumes that waits: for them, for a node that can take them, for its own
-// node, which is dead, or for something else that keeps it from starting there.
+// PodWait is a pod with volumes that waits: for the volumes, for a node that can take them, for its own
+// dead node, or for something else at its start.
 type PodWait struct {
-	Who  Requester `json:"who"`
-	Node string    `json:"node,omitempty"`
-	// State is that of the Pod, or AtDeadNode or NotStarting.
+	Who    Requester `json:"who"`
+	Node   string    `json:"node,omitempty"`
 	State  string    `json:"state"`
 	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
-	// Behind is the node that is not ready, or gone, and that it waits for; empty where it waits for none.
-	Behind string `json:"behind,omitempty"`
-	// Explained is all that is known of the pod.
-	Explained Pod `json:"-"`
+	// Behind is the node, not ready or gone, that it waits for; empty: none.
+	Behind    string `json:"behind,omitempty"`
+	Explained Pod    `json:"-"`
 }
 
-// PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a
-// live kubelet: nobody starts the pod, ends it, or takes its volumes down there.
+// PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a live kubelet:
+// no kubelet starts the pod, ends it, or unmounts its volumes there.
 const PodAtDeadNode = "AtDeadNode"
 
-// PodNotStarting is the state of a PodWait whose volumes may be mounted, and that something else
-// keeps from starting, such as a missing ConfigMap.
+// PodNotStarting is the state of a PodWait with mountable volumes that another obstacle keeps from
+// starting, such as a missing ConfigMap.
 const PodNotStarting = "NotStarting"
 
-// ListWaits lists the pods with volumes that wait, the longest first. A pod at a dead node
-// waits whatever its phase is: its volumes go nowhere, and a StatefulSet makes no other pod
-// while this one is Terminating.
+// ListWaits lists the waiting pods with volumes, the longest first. A pod at a dead node waits in any
+// phase: its volumes can't leave, and a StatefulSet makes no other pod while this one is Terminating.
 func (w *World) ListWaits() []PodWait {
 	var list []PodWait
 	for _, p := range w.Pods {
@@ -511,8 +489,7 @@ func (w *World) ListWaits() []PodWait {
 	return list
 }
 
-// podWait is what a pod waits for; false where it does not wait, or has no volume that needs
-// an attachment.
+// podWait is the wait of a pod; false where it does not wait, or has no volume that needs an attachment.
 func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	dead := w.atDeadNode(p)
 	if !dead && p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) || len(p.Spec.SchedulingGates) > 0 {
@@ -546,7 +523,6 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	return wait, true
 }
 
-// behind is a node that is seen to be not ready, or gone; empty for others.
 func (w *World) behind(node string) string {
 	if w.knownNotReady(node) {
 		return node
@@ -557,8 +533,8 @@ func (w *World) behind(node string) string {
 // startPatience is for how long a bound pod may take before its events are asked for.
 const startPatience = 10 * time.Second
 
-// Starting lists the pods with volumes that could have started by now as far as these are
-// concerned, and have not: their events may say why. The oldest come first.
+// Starting lists the pods with volumes, the oldest first, that have not started though their volumes would
+// allow it: their events may say why.
 func (w *World) Starting() []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, p := range w.Pods {
@@ -573,8 +549,8 @@ func (w *World) Starting() []*corev1.Pod {
 	return list
 }
 
-// becauseSince is since when a pod waits because of a cause: what keeps it may be older than its
-// wait, such as a node that has been down for long.
+// becauseSince is since when a pod waits because of a cause. A cause, such as a dead node, may be older
+// than the pod's wait.
 func becauseSince(c *Cause, p *corev1.Pod) time.Time {
 	since := c.Since
 	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
@@ -583,8 +559,8 @@ func becauseSince(c *Cause, p *corev1.Pod) time.Time {
 	return since
 }
 
-// atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has
-// no live kubelet. It is not where nodes may not be listed.
+// atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has no live
+// kubelet. It is false where nodes may not be listed.
 func (w *World) atDeadNode(p *corev1.Pod) bool {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -594,8 +570,8 @@ func (w *World) atDeadNode(p *corev1.Pod) bool {
 	return node == nil || !w.kubeletLives(node)
 }
 
-// firstCode is the code of the reason that matters most: of a volume, else of
-// the nodes that are a choice.
+// firstCode is the code of the most important reason: of a volume, else of the nodes that the pod's rules
+// allow.
 func firstCode(x *Pod) string {
 	for _, v := range x.Volumes {
 		if len(v.Reasons) > 0 {
@@ -610,19 +586,17 @@ func firstCode(x *Pod) string {
 	return ""
 }
 
-// NodesVerdict is nodes that say the same to a pod.
+// NodesVerdict is a group of nodes with the same verdict on a pod.
 type NodesVerdict struct {
 	Nodes []string `json:"nodes"`
-	// Fits: the pod's volumes could go there, and nothing bars the pod.
-	Fits bool `json:"fits"`
-	// Barred is what keeps the pod from the nodes whatever its volumes: its node
-	// selector, a taint, and so on. Empty when nothing that is looked at does.
+	Fits  bool     `json:"fits"`
+	// Barred is a rule that keeps the pod from the nodes with any volumes: its node selector, a taint, and
+	// so on. Empty: no such rule was found.
 	Barred  string   `json:"barred,omitempty"`
 	Reasons []Reason `json:"reasons,omitempty"`
 }
 
-// fits asks every node whether it could take the pod's volumes, and gathers
-// those that say the same.
+// fits asks every node whether it could take the pod's volumes, and groups the nodes by their verdict.
 func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []NodesVerdict {
 	groups := map[string]*NodesVerdict{}
 	for n := range s.Nodes() {
@@ -631,7 +605,7 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 		}
 		verdict, barred := w.Arbiter.Fit(s, r, n.Name, w.Now), w.barred(p, w.nodes[n.Name])
 		if barred != "" {
-			verdict = arbiter.Verdict{} // whatever its volumes do
+			verdict = arbiter.Verdict{} // the volumes don't matter then
 		}
 		planned := places(s.Delta(), n.Name)
 		key := fmt.Sprint(verdict.Outcome, barred, planned && len(verdict.Reasons) > 0)
@@ -653,14 +627,14 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 	}
 	slices.SortFunc(list, func(a, b NodesVerdict) int {
 		return cmp.Or(
-			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // those that may come into question first
+			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // nodes that the pod's rules allow come first
 			cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]),
 		)
 	})
 	return list
 }
 
-// byAffinity begins what bars a pod from the nodes that it does not choose itself.
+// byAffinity begins the reason that bars a pod from the nodes that it does not choose itself.
 const byAffinity = "the pod's node "
 
 // affinityOf names how a pod chooses its nodes.
@@ -675,10 +649,9 @@ func affinityOf(p *corev1.Pod) string {
 	return byAffinity + strings.Join(parts, " or ")
 }
 
-// barred says what keeps a pod from a node whatever its volumes do: what
-// kube-scheduler's filters NodeUnschedulable, TaintToleration, NodeAffinity
-// and the volumes' own node affinity say. Resources, pod affinity and topology
-// spread are not looked at.
+// barred is the rule that keeps a pod with any volumes from a node, by kube-scheduler's filters
+// NodeUnschedulable, TaintToleration and NodeAffinity, and the volumes' own node affinity. Resources, pod
+// affinity and topology spread are not considered.
 func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if p == nil || n == nil {
 		return ""
@@ -700,7 +673,8 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	return w.elsewhere(p, n)
 }
 
-// elsewhere says by what a pod, or a volume of it, is never at a node; empty where it may be.
+// elsewhere is the rule that keeps a pod, or a volume of it, from a node forever; empty where it may be
+// there.
 func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return affinityOf(p)
@@ -723,19 +697,18 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 
 // inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
-	csi, _ := translate.AsCSI(pv) // a volume that can't be translated keeps its own
+	csi, _ := translate.AsCSI(pv) // an untranslatable volume keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
 }
 
-// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter
-// VolumeZone compares, the later name of each after the earlier one.
+// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter VolumeZone
+// compares, each pair with the older name first.
 var zoneLabels = [][2]string{
 	{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
 	{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
 }
 
-// zonesOf are the zones and regions by a PersistentVolume's labels: old volumes have no other
-// word on where they are.
+// zonesOf are the zones and regions of a PersistentVolume's labels: old volumes say their place only there.
 func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
 	zones := map[string][]string{}
 	for _, names := range zoneLabels {
@@ -748,8 +721,8 @@ func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
 	return zones
 }
 
-// inZones says whether a node is in the zones by a volume's labels. One that says nothing of
-// its own is in all.
+// inZones says whether a node is in the zones of a volume's labels. A node without such labels is in all
+// zones.
 func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
 	zones := zonesOf(pv)
 	for _, names := range zoneLabels {
@@ -763,8 +736,8 @@ func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
 	return true
 }
 
-// inTopologies says whether a node is in one of the topologies that a class allows; none
-// means all.
+// inTopologies says whether a node is in one of the topologies that a class allows; an empty list allows
+// all.
 func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(t corev1.TopologySelectorTerm) bool {
 		return !slices.ContainsFunc(t.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
@@ -773,7 +746,6 @@ func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
 	})
 }
 
-// schedules says whether a taint keeps new pods away.
 func schedules(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }

@@ -23,8 +23,7 @@ const driver = "disk.example.com"
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// draw makes a small cluster in which anything may be missing, broken, or said
-// twice.
+// draw makes a small cluster with anything missing, broken, or doubled.
 func draw(t *rapid.T) Objects {
 	d := drawing{t}
 	o := Objects{
@@ -162,9 +161,8 @@ func (d drawing) pod(o *Objects, name string) {
 	o.Pods = append(o.Pods, p)
 }
 
-// Whatever a cluster looks like: nothing panics, slots add up to what the
-// controller counts, every volume that is not safe to mount says why, and
-// everything can be printed.
+// In any cluster nothing panics, slots add up to the controller's count, every volume that is not safe to
+// mount has a reason, and everything can be printed.
 func TestAnyCluster(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := NewWorld(draw(t), noon())

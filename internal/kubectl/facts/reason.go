@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
@@ -21,27 +22,23 @@ import (
 
 // Reason is one reason of a wait or a refusal.
 type Reason struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	// Node and Holder are who is in the way, where that is known.
-	Node   string     `json:"node,omitempty"`
-	Holder *Requester `json:"holder,omitempty"`
-	// Policy is the AttachPolicy that sets the limit which is reached.
-	Policy string `json:"policy,omitempty"`
-	// Since is when the reason began, as far as an object tells.
-	Since time.Time `json:"since,omitzero"`
-	// Tried is the time of the driver's last answer, for a call that failed and is repeated.
+	Code    string     `json:"code"`
+	Message string     `json:"message"`
+	Node    string     `json:"node,omitempty"`
+	Holder  *Requester `json:"holder,omitempty"`
+	// Policy is the AttachPolicy with the limit that is reached.
+	Policy string    `json:"policy,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Tried is the time of the driver's last answer to a failed call that is repeated.
 	Tried time.Time `json:"tried,omitzero"`
-	// Until is when the time that it waits for ends at the latest; zero where no time
-	// changes it.
+	// Until is the latest end of the time that it waits for; zero where no time changes it.
 	Until time.Time `json:"until,omitzero"`
-	// Changes says what will change it, Do what a person can do; both are those
-	// of docs/reasons.md.
+	// Changes says what will change it, and Do what a person can do; both are from docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
 }
 
-// Cause is a reason as what keeps something from running.
+// Cause makes a cause of a reason.
 func (r *Reason) Cause() *Cause {
 	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Node: r.Node, Changes: r.Changes, Do: r.Do, Since: r.Since, Tried: r.Tried}
 }
@@ -70,8 +67,7 @@ func requester(r ledger.Requester) Requester {
 	return Requester{Kind: string(kind), Namespace: r.Namespace, Name: r.Name}
 }
 
-// reasons words a verdict's reasons. pod is who waits, for since when; it may
-// be nil.
+// reasons words a verdict's reasons. pod is the waiting pod, for the start of its wait; it may be nil.
 func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 	var list []Reason
 	for _, r := range v.Reasons {
@@ -80,7 +76,7 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 	return list
 }
 
-// reasonsIn words the reasons of a ticket's verdict, whose claims are in a namespace.
+// reasonsIn words a ticket's verdict; its claims are in namespace.
 func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) []Reason {
 	list := w.reasons(v, pod)
 	for i, r := range v.Reasons {
@@ -119,7 +115,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
 		reason.Holder = &who
-		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
+		reason.Do = w.adviceOnHolder(reason.Do, r, pod)
 	}
 	if r.Code == arbiter.HeldElsewhere && givesWay(&reason) {
 		reason.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
@@ -127,19 +123,17 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	return w.notBegun(reason, r)
 }
 
-// givesWay says whether who holds a volume is a ticket that gives it up by itself: as its message
-// says, since the controller's words are all that some people may read.
+// givesWay says whether the holder of a volume is a ticket that gives it up by itself. It goes by the
+// message, since some users can read only the controller's words.
 func givesWay(r *Reason) bool {
 	return strings.Contains(r.Message, "has been asked to let go of it by")
 }
 
-// detachNotBegun is the code of a volume that nothing keeps at a node that it is to leave, and that
-// nobody has begun to detach: its VolumeAttachment is not being deleted. The arbiter knows no
-// difference, which is that of who to ask.
+// detachNotBegun is the code of a volume that should leave a node and can, but with a VolumeAttachment that
+// is not being deleted. The arbiter does not distinguish this; the advice does.
 const detachNotBegun = "DetachNotBegun"
 
-// notBegun is a reason, or, where it says that a volume is being detached and nobody has begun,
-// that. No object tells since when.
+// notBegun changes the reason of a detach that has not begun. No object says since when.
 func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != arbiter.Detaching || va == nil || va.Deleting {
 		return reason
@@ -156,8 +150,8 @@ func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	return reason
 }
 
-// undecided says that moorage-scheduler is down, for a reason that names somebody who has only
-// asked for the volume so far: whoever decides would decide between the two. Nil for any other.
+// undecided says that moorage-scheduler is down, for a reason that names a requester without a grant: the
+// scheduler would have to decide between the two. Nil for other reasons.
 func (w *World) undecided(r arbiter.Reason) *Cause {
 	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
 	if r.Who.IsZero() || place == nil {
@@ -175,9 +169,10 @@ func (w *World) undecided(r arbiter.Reason) *Cause {
 	return w.nobodyGrants()
 }
 
-// adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
-// does not end there by being deleted, and a ticket has a time of its own.
-func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
+// adviceOnHolder is the advice about a volume's holder, for the pod that waits. At a node that is not
+// ready, deleting a pod does not end it. A ticket has its own time.
+func (w *World) adviceOnHolder(do string, r arbiter.Reason, waits *corev1.Pod) string {
+	who := r.Who
 	if who.Ticket {
 		return fmt.Sprintf("See when that ticket ends, and wait for it: `kubectl moorage ticket explain %s -n %s`. Where its work is not wanted any more, end it: `kubectl moorage ticket end %s -n %s`", who.Name, who.Namespace, who.Name, who.Namespace)
 	}
@@ -188,10 +183,32 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	switch node := w.Node(p.Spec.NodeName); {
 	case node == nil:
 		return adviceOnGoneNode(p.Spec.NodeName)
-	case w.isReady(ledger.NodeName(p.Spec.NodeName)):
+	case !w.isReady(ledger.NodeName(p.Spec.NodeName)):
+	case waits == nil || r.Code != arbiter.HeldElsewhere:
 		return do
+	case deploymentOf(p) != "" && deploymentOf(p) == deploymentOf(waits) && p.Namespace == waits.Namespace:
+		return fmt.Sprintf("Both are pods of Deployment %s. Give it the strategy Recreate: `kubectl patch deployment %s -n %s --type merge -p '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`",
+			deploymentOf(p), deploymentOf(p), p.Namespace)
+	case node.Spec.Unschedulable && waits.Spec.NodeName == "":
+		return fmt.Sprintf("%s, where %s is, is cordoned. Uncordon it, then the pod can go there: `kubectl uncordon %s`. Or delete %s, if it is not wanted", node.Name, requester(who), node.Name, requester(who))
+	default:
+		return fmt.Sprintf("Delete %s, if it is not wanted. Pods that must run at the same time on different nodes need ReadWriteMany", requester(who))
 	}
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
+}
+
+// deploymentOf is the name of a pod's Deployment, as far as the names of its ReplicaSet and its labels tell; empty for
+// any other pod.
+func deploymentOf(p *corev1.Pod) string {
+	owner, hash := metav1.GetControllerOf(p), p.Labels["pod-template-hash"]
+	if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
+		return ""
+	}
+	name, ok := strings.CutSuffix(owner.Name, "-"+hash)
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // describing names the claim in what to do about it, where it is known.
@@ -202,11 +219,10 @@ func describing(do, namespace, claim string) string {
 	return strings.Replace(do, "`kubectl describe pvc`", fmt.Sprintf("`kubectl describe pvc -n %s %s`", namespace, claim), 1)
 }
 
-// NotVisible is the code of a reason that can't be told, because an object may not
-// be read. It is this program's own: nothing is known to be wrong.
+// NotVisible is the code of a reason that is unknown because an object may not be read. It is this
+// program's own, and no sign of an error.
 const NotVisible = "NotVisible"
 
-// notVisible stands for a reason that can't be told without a resource.
 func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason {
 	what := "where its volume is"
 	if code == arbiter.NodeUnreachable && node != "" {
@@ -217,12 +233,11 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 	}
 }
 
-// askFor is what to do about a resource that may not be listed.
 func askFor(resource string) string {
 	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: `kubectl auth can-i list " + resource + everywhere(resource) + "`"
 }
 
-// everywhere is how kubectl is asked of all namespaces, for what is in one.
+// everywhere is kubectl's flag for all namespaces, for namespaced resources.
 func everywhere(resource string) string {
 	if resource == "pods" || resource == "persistentvolumeclaims" {
 		return " -A"
@@ -230,8 +245,8 @@ func everywhere(resource string) string {
 	return ""
 }
 
-// hidden is the resource without which a reason can't be told from an object that
-// may not be read; empty where it could be listed.
+// hidden is the unlisted resource that a reason depends on; empty where it could be listed. Without it the
+// reason may only mean that an object can't be read.
 func (w *World) hidden(code ledger.Code) string {
 	resource := map[ledger.Code]string{
 		arbiter.VolumeMissing:       "persistentvolumes",
@@ -248,9 +263,8 @@ func (w *World) hidden(code ledger.Code) string {
 	return ""
 }
 
-// message words a reason, and says when the time ends that it waits for; zero where no time
-// is known to. It prefers the controller's own words where it has written the same reason:
-// it has measured for how long, and this process has only begun.
+// message words a reason, with the end of its wait; zero: unknown. It prefers the controller's words about
+// the same reason, since the controller has measured the time.
 func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if r.Code == arbiter.NodeUnreachable {
 		return w.unreachable(r)
@@ -264,8 +278,8 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	return byPlan(r, r.Message()), until
 }
 
-// wordsOfHold is what the controller has written of a reason into the volume's hold; empty
-// where it has not, or nobody keeps the holds up to date.
+// wordsOfHold is the controller's message about a reason in the volume's hold; empty: there is none, or no
+// controller keeps the holds up to date.
 func (w *World) wordsOfHold(r arbiter.Reason) string {
 	if !w.holdsKept {
 		return ""
@@ -276,7 +290,7 @@ func (w *World) wordsOfHold(r arbiter.Reason) string {
 	return ""
 }
 
-// since tells from the objects when a reason began. Zero: no object tells.
+// since is when a reason began, by the objects; zero: no object tells.
 func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch call := arbiter.CallOf(r.Code); {
@@ -295,7 +309,7 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 	return waitsSince(pod)
 }
 
-// tried is the time of the driver's last answer to a call that failed; zero for any other reason.
+// tried is the time of the driver's last answer to a failed call; zero for other reasons.
 func (w *World) tried(r arbiter.Reason) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch {
@@ -308,7 +322,7 @@ func (w *World) tried(r arbiter.Reason) time.Time {
 	return time.Time{}
 }
 
-// sinceOfHold is since when a volume's hold says a reason; zero where it does not.
+// sinceOfHold is since when a volume's hold has a reason; zero where it has not.
 func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	hold := w.holds[id]
 	if hold == nil {
@@ -322,8 +336,8 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	return time.Time{}
 }
 
-// written is when the status of a volume's hold was last written; now, where that is not known: time
-// that it counts down is over at the latest then.
+// written is when the status of a volume's hold was last written. If that is unknown it is now, since a
+// countdown in it ends at the latest then.
 func (w *World) written(id ledger.VolumeID) time.Time {
 	if hold := w.holds[id]; hold != nil {
 		if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
@@ -333,8 +347,7 @@ func (w *World) written(id ledger.VolumeID) time.Time {
 	return w.Now
 }
 
-// waitsSince is when a pod's own wait began: for its volumes when it is bound,
-// for a node before.
+// waitsSince is when a pod's own wait began: for its volumes when it is bound, for a node before.
 func waitsSince(pod *corev1.Pod) time.Time {
 	if pod == nil {
 		return time.Time{}
@@ -381,11 +394,10 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// Advice is what docs/reasons.md says of a reason.
+// Advice is a row of docs/reasons.md about a reason.
 type Advice struct{ Meaning, Changes, Do string }
 
-// readAdvice reads the rows of the page's tables, whose form a test of the
-// arbiter's checks.
+// readAdvice reads the rows of the page's tables; a test in arbiter checks their form.
 func readAdvice() map[ledger.Code]Advice {
 	advice := map[ledger.Code]Advice{}
 	for line := range strings.Lines(docs.Reasons) {
@@ -406,8 +418,8 @@ func readAdvice() map[ledger.Code]Advice {
 	return advice
 }
 
-// adviceOn is what the page says of a reason: in a cluster without Moorage, without the
-// sentences that are about what only Moorage has.
+// adviceOn is the page's advice on a reason. In a cluster without Moorage it leaves out the sentences about
+// Moorage's objects.
 func (w *World) adviceOn(code ledger.Code) Advice {
 	advice := w.advice[code]
 	if w.Served() {
@@ -416,11 +428,11 @@ func (w *World) adviceOn(code ledger.Code) Advice {
 	return Advice{Meaning: advice.Meaning, Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
 }
 
-// ofMoorage are the words by which a sentence is about what only Moorage has.
+// ofMoorage finds the sentences about Moorage's objects.
 var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
 
-// ofKubernetes are the sentences of a text, and the parts of each between semicolons, that are
-// true without Moorage.
+// ofKubernetes keeps the sentences of a text, and their parts between semicolons, that are true without
+// Moorage.
 func ofKubernetes(text string) string {
 	return keptParts(text, ". ", func(s string) string { return keptParts(s, "; ", keptPart) })
 }
@@ -436,19 +448,18 @@ func keptParts(text, between string, kept func(string) string) string {
 }
 
 func keptPart(text string) string {
-	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program is there all the same
+	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program is there even without Moorage
 		return ""
 	}
 	return text
 }
 
-// codeMarks are the page's marks of code, with what they mark.
 var codeMarks = regexp.MustCompile("`[^`]*`")
 
 var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 
-// plain takes the page's code marks out, but those of commands, and names the page that a link leads
-// to: a terminal has neither.
+// plain removes the page's code marks, except around commands, and replaces a link by the page's name,
+// since a terminal has neither.
 func plain(text string) string {
 	text = pageLink.ReplaceAllStringFunc(text, func(link string) string {
 		parts := pageLink.FindStringSubmatch(link)
@@ -459,19 +470,18 @@ func plain(text string) string {
 	})
 	return codeMarks.ReplaceAllStringFunc(text, func(code string) string {
 		if strings.HasPrefix(code, "`kubectl ") {
-			return code // a command, which stays marked as one
+			return code // a command keeps its marks
 		}
 		return strings.Trim(code, "`")
 	})
 }
 
-// moorageDetaches says whether it is moorage-controller that detaches volumes: in Cooperative
-// mode, and where Moorage is not installed, kube-controller-manager does.
+// moorageDetaches says whether moorage-controller detaches volumes: in Cooperative mode, and without
+// Moorage, kube-controller-manager does.
 func (w *World) moorageDetaches() bool { return w.Served() && !w.Arbiter.Cooperative }
 
-// keepsHolds says whether somebody keeps the VolumeHolds up to date: what they say of a wait
-// is old otherwise. Where moorage-controller has no Lease at all, that is told by who reports
-// volumes as attached.
+// keepsHolds says whether a controller keeps the VolumeHolds up to date: otherwise their reports are old.
+// Where moorage-controller has no Lease at all, the component that reports volumes as attached decides.
 func (w *World) keepsHolds() bool {
 	switch is, _ := w.leads(v1alpha1.ControllerName); is {
 	case lapsed:
@@ -483,10 +493,9 @@ func (w *World) keepsHolds() bool {
 	return true
 }
 
-// unreachable words the wait for a node that is not ready, and says when time ends it, where
-// that is known. How much of a rule's time is left only the process that detaches has
-// measured: of moorage-controller's own words the time since they were written is taken
-// off. Where there are none, the whole time is the most that can be left.
+// unreachable words the wait for a node that is not ready, with its end by time, if known. Only the
+// detaching process has measured the remaining time: the age of moorage-controller's words is subtracted
+// from the time in them. Without them the whole time is the maximum.
 func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) {
 	words := w.wordsOfHold(r)
 	node := w.nodes[r.Node]
@@ -496,7 +505,7 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	case w.detacherDown() != nil:
 		return whatIsThere(r) + ". Nobody detaches it meanwhile", time.Time{}
 	case r.Seconds < 0:
-		return r.Message(), time.Time{} // by the policy as it is now, no time forces
+		return r.Message(), time.Time{} // by the present policy no time forces a detach
 	case timed:
 		until = w.written(r.Volume).Add(left)
 		r.Seconds = int64(told(until.Sub(w.Now)) / time.Second)
@@ -515,13 +524,12 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	return r.Message(), time.Time{}
 }
 
-// whatIsThere is the first sentence of a reason, without what ends the wait.
 func whatIsThere(r arbiter.Reason) string {
 	first, _, _ := strings.Cut(r.Message(), ". ")
 	return first
 }
 
-// byLease says by what it is known that a node's kubelet lives; empty where that is its own word.
+// byLease says that a Lease shows the node's kubelet alive; empty where the kubelet reports that itself.
 func (w *World) byLease(name ledger.NodeName) string {
 	if w.nodeLeases[string(name)] == nil {
 		return ""
@@ -529,21 +537,19 @@ func (w *World) byLease(name ledger.NodeName) string {
 	return " (it renews its Lease)"
 }
 
-// tellStep is in what steps a time that is left is told: an answer that is watched is printed
-// again whenever it changes.
+// tellStep is the step of a remaining time in answers: a watched answer is printed again at each change.
 const tellStep = 10 * time.Second
 
-// told rounds a time that is left up.
 func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
 
-// givesUp says whether the volumes of a node that is not ready are taken away from it as it
-// is: it is out of service, and whoever detaches runs and takes that for true.
+// givesUp says whether volumes are already being taken away from a node that is not ready: it is out of
+// service, and the detaching component runs and accepts that as true.
 func (w *World) givesUp(n *corev1.Node) bool {
 	return outOfService(n) && (!w.moorageDetaches() || !w.kubeletLives(n)) && w.detacherDown() == nil
 }
 
-// ControllersDown are the components that are down, and without which nothing is granted,
-// attached or detached; none where they run, or nothing is known of them.
+// ControllersDown are the components that grant, attach or detach, and that are down; none where they run,
+// or their state is unknown.
 func (w *World) ControllersDown() []Cause {
 	var list []Cause
 	for _, c := range []*Cause{w.nobodyGrants(), w.detacherDown()} {
@@ -554,8 +560,6 @@ func (w *World) ControllersDown() []Cause {
 	return list
 }
 
-// detacherDown says that nobody detaches volumes, since the component that does is down;
-// nil where it runs or nothing is known of it.
 func (w *World) detacherDown() *Cause {
 	return w.componentCause(&Reason{Code: string(arbiter.NodeUnreachable)}, "")
 }

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a machine that is silent had in use last is not leaving it, unless it is being detached: nobody
-// can say whether it is used there.
+// A volume that a silent machine last reported in use is not leaving, unless it is being detached: its use
+// is unknown.
 func TestSlotOfASilentNode(t *testing.T) {
 	now := metav1.NewTime(noon())
 	notReady := func(o *Objects, status corev1.ConditionStatus) { o.Nodes[0].Status.Conditions[0].Status = status }
@@ -21,7 +21,7 @@ func TestSlotOfASilentNode(t *testing.T) {
 		"its pod is there":      {func(*Objects) {}, slotUsed},
 		"its pod is gone":       {func(o *Objects) { o.Pods = nil; notReady(o, corev1.ConditionUnknown) }, slotUnknown},
 		"its pod is ending":     {func(o *Objects) { o.Pods[0].DeletionTimestamp = &now; notReady(o, corev1.ConditionUnknown) }, slotUnknown},
-		"the Node is gone":      {func(o *Objects) { o.Pods, o.Nodes = nil, nil }, slotLeaving}, // nobody has volumesInUse
+		"the Node is gone":      {func(o *Objects) { o.Pods, o.Nodes = nil, nil }, slotLeaving}, // there is no volumesInUse
 		"without an attachment": {func(o *Objects) { o.Pods, o.Attachments = nil, nil; notReady(o, corev1.ConditionUnknown) }, slotUnknown},
 		"it is detached": {func(o *Objects) {
 			o.Pods = nil

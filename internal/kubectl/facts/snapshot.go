@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ExplainSnapshot says what a VolumeSnapshot for which Moorage has made no ticket says of itself.
+// ExplainSnapshot explains a VolumeSnapshot without a ticket of Moorage's by its own status.
 func ExplainSnapshot(o *unstructured.Unstructured) Storage {
 	out := Storage{Namespace: o.GetNamespace(), Name: o.GetName(), Phase: "ReadyToUse"}
 	content, _, _ := unstructured.NestedString(o.Object, "status", "boundVolumeSnapshotContentName")

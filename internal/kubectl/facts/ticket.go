@@ -23,29 +23,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// TicketExplanation is a ticket, why it waits, and when it ends.
+// TicketExplanation is a ticket, the reason for its wait, and its end.
 type TicketExplanation struct {
 	Ticket
 	Answer string `json:"answer"`
-	// Cause is what the ticket waits for first, nil where its volumes are there.
+	// Cause is the first thing that the ticket waits for; nil where its volumes are there.
 	Cause *Cause `json:"cause,omitempty"`
 	// Yields says that the ticket gives its volumes up to pods.
 	Yields bool `json:"yields,omitempty"`
-	// Interruptions is how often in a row it has lost its volumes.
+	// Interruptions is how often in a row the ticket has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is about how much of its time is left at least, in seconds, and LeftAtMost how much that
-	// is at most; 0: it is over, or has none of its own. The controller alone counts it, and one that
-	// was restarted goes on from what is written down.
+	// Left is about the least number of seconds left, and LeftAtMost the largest; 0: the time is over, or
+	// the ticket has none. Only the controller counts, and after a restart it goes on from the written
+	// count.
 	Left       int64 `json:"leftSeconds,omitempty"`
 	LeftAtMost int64 `json:"leftSecondsAtMost,omitempty"`
-	// OnDrain is what the cordon of its node does to it: End or Move; empty: nothing.
+	// OnDrain is the effect of its node's cordon on the ticket: End or Move; empty: none.
 	OnDrain string `json:"onDrain,omitempty"`
-	// Operation is what a driver is to do while the ticket has the volumes, such as Expansion, and
-	// OperationOf the object that asks for it: of a ticket that Moorage has made for that. Empty
-	// of any other.
+	// Operation is the driver's work while the ticket has the volumes, such as Expansion; OperationOf is
+	// the object that asks for it. Both are empty unless Moorage has made the ticket for the operation.
 	Operation   string `json:"operation,omitempty"`
 	OperationOf string `json:"operationOf,omitempty"`
-	// Owners are the objects that it ends with, as kind/name.
+	// Owners are the objects that the ticket ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
 
 	left timeLeft
@@ -78,8 +77,8 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	return x, true
 }
 
-// silentNode is what a ticket that has its volumes has to know of its node that is not ready: they
-// are attached there, and who uses them may be gone.
+// silentNode is the cause that a node is not ready where a ticket has its volumes: they are attached there,
+// and their users may be gone.
 func (w *World) silentNode(node string) *Cause {
 	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
 		Message: "that node is not ready: the volumes stay attached there, and nobody can say whether what uses them still runs",
@@ -93,8 +92,9 @@ func (w *World) silentNode(node string) *Cause {
 	return c
 }
 
-// LeavesWithPods says that a ticket which has its volumes loses one to kube-controller-manager when the last pod
-// that uses it there ends: in Cooperative mode that detaches what its pods had. Empty where no pod uses one there.
+// LeavesWithPods says that the ticket loses a volume to kube-controller-manager when the volume's last pod
+// there ends: in Cooperative mode that component detaches pods' volumes. Empty where no pod uses a volume
+// there.
 func (w *World) LeavesWithPods(t *Ticket) string {
 	if !w.Arbiter.Cooperative || t.State != TicketSatisfied || t.Node == "" {
 		return ""
@@ -155,7 +155,6 @@ func (x *TicketExplanation) answer() string {
 	return "waits: " + message
 }
 
-// answerDetached is the answer of a ticket that asks for its volumes to be at no node.
 func (x *TicketExplanation) answerDetached(message string) string {
 	switch x.State {
 	case TicketSatisfied:
@@ -193,8 +192,8 @@ func (x *TicketExplanation) Ends() string {
 	return strings.Join(ends, ", ") + ", or when it is deleted"
 }
 
-// OperationTicket is the ticket that Moorage has made for an operation which an object asks for, as an AttachPolicy
-// says; false where there is none. Labels alone make none: anybody may set some of them.
+// OperationTicket is the ticket that Moorage has made for an object's operation, by an AttachPolicy; false:
+// none. Labels alone are no proof: any user may set some of them.
 func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name string) (TicketExplanation, bool) {
 	for _, t := range w.Tickets {
 		own, is := operation.TicketOf(t)
@@ -208,20 +207,19 @@ func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name strin
 // timeLeft is how much of a ticket's time is left, in seconds: at least, and at most.
 type timeLeft struct {
 	least, most int64
-	// stopped: moorage-controller is down, so that nobody counts.
-	stopped bool
+	stopped     bool
 }
 
 // timeLeft is how much of a ticket's time is left, as its controller counts it.
 func (w *World) timeLeft(t *v1alpha1.VolumeTicket) timeLeft {
 	if is, _ := w.leads(v1alpha1.ControllerName); is == lapsed {
 		left := timeLeftOf(t, w.Now, time.Time{})
-		return timeLeft{least: left.most, most: left.most, stopped: true} // the next one goes on from what is written
+		return timeLeft{least: left.most, most: left.most, stopped: true} // the next leader goes on from the written count
 	}
 	return timeLeftOf(t, w.Now, w.controllerLeadsSince())
 }
 
-// controllerLeadsSince is since when this moorage-controller leads; zero where that is not known.
+// controllerLeadsSince is the time since this moorage-controller leads; zero where it is not known.
 func (w *World) controllerLeadsSince() time.Time {
 	if l := Lease(w.Leases.Components, v1alpha1.ControllerName, w.home()); l != nil && l.Spec.AcquireTime != nil {
 		return l.Spec.AcquireTime.Time
@@ -229,11 +227,10 @@ func (w *World) controllerLeadsSince() time.Time {
 	return time.Time{}
 }
 
-// timeLeftOf is how much of a ticket's time is left. A controller counts by its own clock what it
-// has seen, and writes that down in steps, from which the next one goes on: what is counted is
-// as much as is written and as this controller, which leads since some time, has seen itself at
-// least; and it is a step more than is written at most, and never more than the time since the
-// ticket was made or renewed.
+// timeLeftOf is how much of a ticket's time is left. A controller counts by its own clock and writes the
+// count in steps; its successor goes on from there. The true count is at least the written count and the
+// time that this controller has led. It is at most a step more than the written count, and at most the time
+// since the ticket was made or renewed.
 func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	ttl := translate.TTLSeconds(t)
 	if ttl == 0 {
@@ -257,7 +254,7 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	return timeLeft{least: left(most), most: left(least)}
 }
 
-// TimeLeft says in words when a ticket's time is over, unless it is renewed, by what it says itself;
+// TimeLeft says in words when a ticket's time is over, unless it is renewed, by the ticket's own fields;
 // empty: it has no time of its own.
 func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
 	if translate.TTLSeconds(t) == 0 {
@@ -266,10 +263,8 @@ func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
 	return timeLeftOf(t, now, time.Time{}).words()
 }
 
-// aboutSeconds is a difference that "about" covers.
 const aboutSeconds = 30
 
-// words are when the time is over.
 func (l timeLeft) words() string {
 	text := "any moment"
 	if l.least > 0 {
@@ -288,7 +283,6 @@ func (l timeLeft) words() string {
 
 func lastingSeconds(n int64) string { return lasting(time.Duration(n) * time.Second) }
 
-// lasting is a duration without units of which there are none, such as 1h for 1h0m0s.
 func lasting(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -300,8 +294,8 @@ func lasting(d time.Duration) string {
 	return text
 }
 
-// ListVolumes lists every volume that may need an attachment, by claim, then name.
-// namespace leaves out those of claims elsewhere, and those of none.
+// ListVolumes lists the volumes that may need an attachment, by claim, then name. With a namespace it
+// leaves out volumes of claims elsewhere and volumes without a claim.
 func (w *World) ListVolumes(namespace string) []Volume {
 	var list []Volume
 	for v := range w.Snapshot.Volumes() {
@@ -321,9 +315,8 @@ func (w *World) ListVolumes(namespace string) []Volume {
 	return list
 }
 
-// ListUnbound lists the claims of a namespace, or of all where it is empty, that have no volume
-// yet, or one that may not be read, as volumes without one, by their names. Claims whose volumes would need no attachment are
-// left out, as far as their StorageClass tells.
+// ListUnbound lists a namespace's claims (empty: all) without a volume, or with an unreadable one, by name,
+// each as a Volume. It leaves out claims that would need no attachment, as far as their StorageClass tells.
 func (w *World) ListUnbound(namespace string) []Volume {
 	var list []Volume
 	for _, c := range w.Claims {
@@ -363,8 +356,8 @@ func (w *World) ListUnbound(namespace string) []Volume {
 	return list
 }
 
-// hasUnread says whether a pod has the volume of a claim, by what the pod itself tells who may not read
-// PersistentVolumes; what it tells is put into the volume.
+// hasUnread says whether a pod has a claim's volume, by the controller's annotation on the pod, for a user
+// that may not read PersistentVolumes. It puts the annotation's facts into the volume.
 func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
 	told, _ := w.toldVolumes(p)
 	state := ""
@@ -400,35 +393,34 @@ type Ticket struct {
 	Type      string `json:"type"`
 	// For is the pod that is its own ticket.
 	For string `json:"for,omitempty"`
-	// Derived says that there is no object: the bound pod is the ticket.
+	// Derived: there is no object; the bound pod is the ticket.
 	Derived bool   `json:"derived,omitempty"`
 	Node    string `json:"node"`
-	// Wherever: Moorage chooses the node; Node is empty until it has.
+	// Wherever: Moorage chooses the node, and until then Node is empty.
 	Wherever bool `json:"wherever,omitempty"`
-	// Detached: the volumes are to be at no node, and Node is empty.
+	// Detached: the ticket keeps the volumes from every node, and Node is empty.
 	Detached bool `json:"detached,omitempty"`
-	// Parameters are how the volumes are to be attached, in its integrator's words.
+	// Parameters say how to attach the volumes, in the integrator's words.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Priority   int               `json:"priority"`
 	// State is Pending, Granted or Satisfied.
-	State string `json:"state"`
-	// Reasons are why it is not granted, or not satisfied.
+	State      string    `json:"state"`
 	Reasons    []Reason  `json:"reasons,omitempty"`
 	Since      time.Time `json:"since,omitzero"` // of State
 	Created    time.Time `json:"created"`
 	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
 	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
-	// NodeNotReady: Node is not ready, or gone. What is attached there stays attached, and nobody
-	// can say whether what uses it still runs.
+	// NodeNotReady: Node is not ready, or gone. Its volumes stay attached there, and it is unknown whether
+	// their users still run.
 	NodeNotReady bool `json:"nodeNotReady,omitempty"`
-	// Yielding is what the ticket is asked: until when to let go of its volumes, and for whom.
-	// Empty: it is not asked to.
+	// Yielding is the request to the ticket to let go of its volumes, with the time and the waiter. Empty:
+	// none.
 	Yielding string `json:"yielding,omitempty"`
 
 	request arbiter.Request
 }
 
-// Behind is the node that is not ready, or gone, and that a ticket waits for; empty where it waits for none.
+// Behind is the node, not ready or gone, that a ticket waits for; empty: it waits for none.
 func (w *World) Behind(t *Ticket) string {
 	if len(t.Reasons) == 0 {
 		return ""
@@ -436,21 +428,18 @@ func (w *World) Behind(t *Ticket) string {
 	return w.behind(t.Reasons[0].Node)
 }
 
-// The states of a Ticket.
 const (
 	TicketPending   = "Pending"
 	TicketGranted   = "Granted"
 	TicketSatisfied = "Satisfied"
 )
 
-// knownNotReady says whether a node is seen to be not ready, or not to exist.
 func (w *World) knownNotReady(node string) bool {
 	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
 }
 
-// ListTickets lists the VolumeTickets, and with derived the bound pods, which are
-// their own. Those that rank before others come first, as the controller
-// grants them.
+// ListTickets lists the VolumeTickets, and with derived also the bound pods, which are their own tickets,
+// in the order of the controller's grants.
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*arbiter.Queue{}
@@ -470,7 +459,7 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	return list
 }
 
-// waits says why a ticket is not granted, at its node or for want of one.
+// waits says why a ticket is not granted, at its node or because no node suits.
 func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queue) arbiter.Verdict {
 	if t.Node == "" {
 		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
@@ -483,7 +472,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 	return v
 }
 
-// ticket is a ticket as it is. queues are those that others of its nodes were decided by.
+// ticket describes a ticket. queues hold the decisions for the nodes' other tickets.
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
@@ -512,7 +501,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		}
 	default:
 		if told := w.refusal(t); arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
-			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
+			out.Reasons = told // only the controller knows the length of a pause, and sees objects that this user may not list
 			break
 		}
 		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), nil)
@@ -522,7 +511,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		if c := w.nobodyGrants(); c != nil && !slices.ContainsFunc(out.Reasons, func(r Reason) bool { return r.Code == c.Code }) {
 			first := 0
 			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(arbiter.ClaimUnbound) || out.Reasons[0].Code == string(arbiter.ClaimMissing)) {
-				first = 1 // which nobody but the claim's maker or provisioner ends
+				first = 1 // only the claim's maker or provisioner can end this reason
 			}
 			out.Reasons = slices.Insert(out.Reasons, first, c.asReason())
 		}
@@ -538,8 +527,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	return out
 }
 
-// adviseByHand has the reasons of a ticket that somebody has made say what its maker can do:
-// the page's words are about pods.
+// adviseByHand words the reasons of a handmade ticket for its maker: the page's advice is about pods.
 func (w *World) adviseByHand(t *Ticket) {
 	for i := range t.Reasons {
 		r := &t.Reasons[i]
@@ -561,27 +549,27 @@ func (w *World) adviseByHand(t *Ticket) {
 	}
 }
 
-// heldByTicket says whether what is in the way is a ticket: what to do about it is said already.
+// heldByTicket says whether a ticket is in the way: the advice for that is there already.
 func heldByTicket(r *Reason) bool {
 	return r.Holder != nil && r.Holder.Kind == string(v1alpha1.TicketKindVolumeTicket)
 }
 
-// toldSatisfied is what the controller has written of whether a granted ticket has its volumes, with
-// no reason where it has: all that somebody can know who may read nothing but their own namespace.
-// False where nothing is written, or more is seen.
+// toldSatisfied is the controller's written answer whether a granted ticket has its volumes, without a
+// reason where it has. A user with rights in one namespace has no other source. False where there is no
+// answer, or the user sees more.
 func (w *World) toldSatisfied(t *v1alpha1.VolumeTicket) ([]Reason, bool) {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	told := w.toldIn(t, c)
 	return told, w.blind() && c != nil && (len(told) > 0 || c.Status == metav1.ConditionTrue)
 }
 
-// refusal is the reason that the controller gave when it refused or interrupted a ticket: the
-// facts may have changed since.
+// refusal is the controller's reason for refusing or interrupting a ticket: the facts may have changed
+// since.
 func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	return w.toldIn(t, meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted))
 }
 
-// toldIn is the reason in a ticket's condition; none where that is true, or not there, or says that
+// toldIn is the reason in a ticket's condition; none where the condition is true or absent, or says that
 // the controller has not looked yet.
 func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPending {
@@ -595,8 +583,8 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
-// derived is the ticket that a bound pod is; false when it has no volume that
-// needs an attachment, or has finished.
+// derived is a bound pod as its own ticket; false where the pod has finished, or none of its volumes needs
+// an attachment.
 func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 	fact := w.PodFact(p)
 	request := arbiter.PodRequest(w.Snapshot, fact)
@@ -621,7 +609,7 @@ func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 	return out, true
 }
 
-// ClaimLabels are a claim's labels; none for a volume without one.
+// ClaimLabels are a claim's labels; none for a volume without a claim.
 func (w *World) ClaimLabels(claim string) map[string]string {
 	namespace, name, _ := strings.Cut(claim, "/")
 	if c := w.Claim(namespace, name); c != nil {
@@ -630,7 +618,7 @@ func (w *World) ClaimLabels(claim string) map[string]string {
 	return nil
 }
 
-// TicketLabels are those of a VolumeTicket, or of the pod that is its own.
+// TicketLabels are the labels of a VolumeTicket, or of the pod that is its own ticket.
 func (w *World) TicketLabels(t Ticket) map[string]string {
 	if t.Derived {
 		if p := w.Pod(t.Namespace, t.Name); p != nil {
@@ -654,16 +642,16 @@ func (w *World) NodeLabels(node string) map[string]string {
 	return nil
 }
 
-// ManualName is the name of the ticket by which a PersistentVolume is attached
-// to a node by hand: the same command finds it again.
+// ManualName is the name of the ticket that attaches a PersistentVolume to a node by hand: the same command
+// finds it again.
 func ManualName(persistentVolume, node string) string {
 	digest := sha256.Sum256([]byte(persistentVolume + "\x00" + node))
 	return "manual-" + hex.EncodeToString(digest[:10])
 }
 
-// ManualTicket is the ticket that asks for a PersistentVolume at a node. A
-// claimed one is asked for by its claim, in the claim's namespace; one without
-// a claim, or whose claim is gone, by an administrator, in Moorage's own.
+// ManualTicket asks for a PersistentVolume at a node. It names the claim, in the claim's namespace. Where
+// there is no claim any more, it names the volume, in Moorage's own namespace, as an administrator's
+// ticket.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
 	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
@@ -682,7 +670,7 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 	return manualTicket(namespace, persistentVolume, node, volume, ttlSeconds), nil
 }
 
-// ManualTicketOf is ManualTicket for who may read a claim, and not its PersistentVolume.
+// ManualTicketOf is ManualTicket for a user that may read the claim but not its PersistentVolume.
 func ManualTicketOf(c *corev1.PersistentVolumeClaim, node string, ttlSeconds int64) *v1alpha1.VolumeTicket {
 	return manualTicket(c.Namespace, c.Spec.VolumeName, node, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}, ttlSeconds)
 }
@@ -695,8 +683,8 @@ func manualTicket(namespace, persistentVolume, node string, volume v1alpha1.Tick
 	}
 }
 
-// ManualOf are the tickets of type Manual that ask for a claim's volume at a node, and the pods there that use it: of the
-// claim's own namespace, for who may read nothing else.
+// ManualOf are the Manual tickets for a claim's volume at a node, and the pods there that use it. It looks
+// only at the claim's namespace, for users that may read no more.
 func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets, pods []Requester) {
 	for _, t := range w.Tickets {
 		names := func(v v1alpha1.TicketVolume) bool { return v.Claim != nil && v.Claim.Name == c.Name }
@@ -712,9 +700,9 @@ func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets,
 	return tickets, pods
 }
 
-// claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: one that
-// exists and that the volume is bound to. The claimRef of a Released volume names a claim that is gone,
-// or is another one by now. Where claims may not be listed, it is the claim that the volume names.
+// claimedBy is the claim that a ticket for a PersistentVolume may name, and its UID: the claim exists, and
+// is bound to the volume. The claimRef of a Released volume names a claim that is gone or replaced. Where
+// claims may not be listed, the claimRef decides.
 func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string, bool) {
 	if w.partUnseen("persistentvolumeclaims") {
 		return pv.Claim, pv.ClaimUID, pv.Claim != (ledger.ClaimKey{})
@@ -726,8 +714,7 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 	return c.Key, c.UID, true
 }
 
-// Refuses says what keeps a ticket that is not written yet from its node; none
-// when it would be granted.
+// Refuses are the reasons against a ticket that is not written yet, at its node; none: it would be granted.
 func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 	fact := translate.Ticket(t)
 	fact.Created = w.Now.Unix()
@@ -735,7 +722,7 @@ func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 	return w.reasonsIn(t.Namespace, verdict, nil)
 }
 
-// TicketNow finds a ticket as it is now.
+// TicketNow finds a ticket and describes its present state.
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
@@ -745,23 +732,21 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// At is a PersistentVolume at a node, and the manual tickets that hold
-// it there.
+// At is a PersistentVolume at a node, with the manual tickets that hold it there.
 type At struct {
 	// There: anything binds the volume to the node.
 	There      bool
 	NodeVolume NodeVolume
-	// OnlyWanted: somebody wants it there, and it is not there yet.
+	// OnlyWanted: the volume is asked for there, and is not there yet.
 	OnlyWanted bool
-	// Manual are the tickets made by hand; Others is everybody else who uses it
-	// there.
+	// Manual are the tickets made by hand; Others are all other users there.
 	Manual []Requester
 	Others []User
-	// Reason is why it does not leave though nobody wants it, if it is known.
+	// Reason says why an unwanted volume does not leave, if that is known.
 	Reason *Reason
 }
 
-// At says who has a PersistentVolume at a node.
+// At describes a PersistentVolume at a node, with its users there.
 func (w *World) At(persistentVolume, node string) (At, error) {
 	if w.PersistentVolume(persistentVolume) == nil {
 		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
@@ -791,27 +776,26 @@ func (w *World) At(persistentVolume, node string) (At, error) {
 	return out, nil
 }
 
-// Import is a ticket for what has a volume at a node before Moorage attaches there.
+// Import is a ticket for the user that has a volume at a node before Moorage attaches there.
 type Import struct {
-	// From is what the ticket is made from, for people, on one line: what objects call themselves is quoted.
+	// From is the source of the ticket, for people, on one line, with the objects' own words quoted.
 	From string
-	// Ticket is nil where there is none; Note says why, or what the ticket does not say.
+	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
-	// Err is why nothing can be said of it.
-	Err error
+	Err    error
 }
 
-// DetachesUnused says whether moorage-controller detaches what nobody uses, as far as is seen: it has written
+// DetachesUnused says whether moorage-controller is seen to detach unused volumes: it has written
 // volumesAttached last, and leads.
 func (w *World) DetachesUnused() bool {
 	is, _ := w.leads(v1alpha1.ControllerName)
 	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
 }
 
-// UnusedAttachments are the attached volumes that no pod and no ticket uses, such as those that a person or
-// a page in a browser has attached, each with a ticket of type Manual: without one a controller that
-// attaches and detaches has them detached. Sorted by volume and node.
+// UnusedAttachments are the attached volumes without a pod or ticket, such as a person's or a web page's,
+// each with a ticket of type Manual, sorted by volume and node. Without the ticket a controller that
+// attaches and detaches would detach them.
 func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
 	var list []Import
 	for v := range w.Snapshot.Volumes() {
@@ -845,8 +829,8 @@ func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSecon
 	return out
 }
 
-// waitsNote says of a ticket that names a PersistentVolume, and so stands beside whoever has claims, what
-// keeps it from being granted; empty where nothing does.
+// waitsNote says why a ticket that names a PersistentVolume would not be granted; empty: it would be. This
+// ticket competes with the users of claims.
 func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 	if ticket.Spec.Volumes[0].PersistentVolume == "" {
 		return ""
@@ -863,10 +847,10 @@ func sortedImports(list []Import) []Import {
 	return list
 }
 
-// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of
-// the volume's VolumeAttachment (longhorn.io/v1beta2).
+// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of the
+// volume's VolumeAttachment (longhorn.io/v1beta2).
 type LonghornTicket struct {
-	// Namespace is the VolumeAttachment's: that of Longhorn.
+	// Namespace is the VolumeAttachment's, which is Longhorn's own.
 	Namespace   string
 	Volume, Key string
 	Type, Node  string
@@ -877,7 +861,7 @@ type LonghornTicket struct {
 // tickets ask for these themselves.
 const podsOwn = "csi-attacher"
 
-// longhornTypes are the types of Moorage's that do what a type of Longhorn's does.
+// longhornTypes maps a type of Longhorn's tickets to Moorage's type for the same work.
 func longhornTypes() map[string]ledger.TicketType {
 	return map[string]ledger.TicketType{
 		"longhorn-api":                 ledger.TypeManual,
@@ -894,8 +878,8 @@ func longhornTypes() map[string]ledger.TicketType {
 	}
 }
 
-// LonghornImports are the tickets that say what Longhorn's own say. driver is the CSI driver of its
-// volumes, whose handles are Longhorn's names of them. Sorted by volume and ticket.
+// LonghornImports are Moorage's tickets for Longhorn's tickets. driver is the CSI driver of its volumes;
+// their handles are Longhorn's volume names. Sorted by volume and ticket.
 func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace string, ttlSeconds int64) []Import {
 	var list []Import
 	for _, t := range tickets {
@@ -937,9 +921,8 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	return out
 }
 
-// persistentVolumeFor is the PersistentVolume by which a volume is asked for, and, where several name the volume, which
-// one that is and why: one that a claim has, then one whose phase is Bound, then the first by name. Empty
-// where none names it.
+// persistentVolumeFor is the PersistentVolume that a volume's ticket names; empty: none. Among several a
+// claimed one comes first, then a Bound one, then the first by name; why explains the choice.
 func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	v := w.Snapshot.Volume(id)
 	if v == nil || len(v.PVs()) == 0 {
@@ -979,7 +962,7 @@ func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
 }
 
-// maxNamed is how many PersistentVolumes of one volume a message names.
+// maxNamed limits the PersistentVolumes that a message names.
 const maxNamed = 4
 
 // longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
-// What a ticket's maker is told to do can be done: of a ticket that names its node nothing moves to
-// another one, and a ticket in the way has no workload that could be scaled down.
+// The advice for a ticket's maker is possible: a ticket that names its node can't move, and a ticket in the
+// way has no workload to scale down.
 func TestAdviceForTickets(t *testing.T) {
 	w := NewWorld(Objects{}, time.Unix(0, 0))
 	const ends = "End it: kubectl moorage ticket end other -n shop"

@@ -12,16 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A ticket ends when its controller has counted its time, and not when that is over by the clock: one
-// that was restarted goes on from what is written in the ticket's status.
+// A ticket ends by its controller's count, and not by the clock: a restarted controller goes on from the
+// count in the ticket's status.
 func TestTimeLeftIsTheControllers(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
 	for name, test := range map[string]struct {
 		ttl, written int64
 		made         time.Duration // ago
 		renewed      time.Duration // ago; 0: never
-		seen         bool          // that renewal is in its status
-		leads        time.Duration // since so long; 0: not known
+		seen         bool          // the renewal is in its status
+		leads        time.Duration // since this long; 0: not known
 		down         bool
 		want         string
 	}{

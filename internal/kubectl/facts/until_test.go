@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A countdown begins when the controller wrote how much is left, and not anew with each look.
+// A countdown begins with the controller's writing, and not anew with each look.
 func TestCountdownBeginsWhenItWasWritten(t *testing.T) {
 	id := ledger.VolumeID{Driver: driver, Handle: "v1"}
 	reason := arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: id, Node: "n1", Claim: "data", Seconds: 240}
@@ -30,7 +30,7 @@ func TestCountdownBeginsWhenItWasWritten(t *testing.T) {
 	if got, want := w.reason(reason, nil).Until, noon().Add(3*time.Minute); !got.Equal(want) {
 		t.Errorf("it waits until %s, want %s", got, want)
 	}
-	reason.Node = "n2" // what the controller has not written, only this process has begun to measure
+	reason.Node = "n2" // without the controller's record only this process has begun to measure
 	if got := w.reason(reason, nil).Until; !got.IsZero() {
 		t.Errorf("it waits until %s", got)
 	}

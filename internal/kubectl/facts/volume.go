@@ -15,54 +15,50 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Volume is where one volume is, who has it and who waits for it.
+// Volume describes one volume: its place, its users, and its queue.
 type Volume struct {
-	// PersistentVolume is the first of those that name the volume, Claim
-	// (namespace/name) who it belongs to; both empty for an inline volume.
+	// PersistentVolume is the first by name that names the volume, Claim (namespace/name) its owner; both
+	// are empty for an inline volume.
 	PersistentVolume string `json:"persistentVolume,omitempty"`
 	Claim            string `json:"claim,omitempty"`
 	Driver           string `json:"driver"`
 	Handle           string `json:"handle"`
-	// Access is how many it may serve at once: "one node", "one pod", "many
-	// nodes", "unknown" or "conflict".
+	// Access is how many users it may serve at once: "one node", "one pod", "many nodes", "unknown" or
+	// "conflict".
 	Access string `json:"access"`
-	// State is the volume in one word: that at the node that counts, or
-	// NotProvisioned, Free, Detached, DetachPending, Unknown.
+	// State is the volume in one word: its state at the node that counts, or NotProvisioned, Free,
+	// Detached, DetachPending, Unknown.
 	State string `json:"state"`
 	// Holder is the node that an exclusive volume is granted to.
 	Holder *Holder `json:"holder,omitempty"`
-	// Next is to whom it goes when the holder has let go.
-	Next *Waiter `json:"next,omitempty"`
-	// Waiting are the others who want it and don't have it.
+	// Next is the waiter that gets it when the holder has let go.
+	Next    *Waiter  `json:"next,omitempty"`
 	Waiting []Waiter `json:"waiting,omitempty"`
-	// Nodes are those that anything binds the volume to.
-	Nodes []NodeVolume `json:"nodes,omitempty"`
-	// Reason is what keeps it at a node that it is to leave.
-	Reason *Reason `json:"reason,omitempty"`
-	// Transitions counts its changes of node.
-	Transitions int64 `json:"transitions,omitempty"`
-	// NodesSay is what nodes have of it themselves, where moorage-node runs.
+	// Nodes are the nodes that anything binds the volume to.
+	Nodes       []NodeVolume `json:"nodes,omitempty"`
+	Reason      *Reason      `json:"reason,omitempty"`
+	Transitions int64        `json:"transitions,omitempty"`
+	// NodesSay is the nodes' own report about it, where moorage-node runs.
 	NodesSay []NodeHas `json:"nodesSay,omitempty"`
 }
 
-// Holder is who has an exclusive volume.
+// Holder has an exclusive volume.
 type Holder struct {
-	// Node is where; "(detached)" for a volume that is kept from every node.
+	// Node is its node; "(detached)" for a volume that is kept from every node.
 	Node string `json:"node"`
-	// For is who uses it there; empty when nobody does any more.
-	For []Requester `json:"for,omitempty"`
-	// Since is when its attachment at the node was made.
-	Since time.Time `json:"since,omitzero"`
+	// For are its users there; empty when there is no user any more.
+	For   []Requester `json:"for,omitempty"`
+	Since time.Time   `json:"since,omitzero"`
 }
 
 // Detached says whether the volume is kept from every node.
 func (h *Holder) Detached() bool { return h.Node == string(ledger.Detached) }
 
-// Waiter is who wants a volume and does not have it.
+// Waiter wants a volume and does not have it.
 type Waiter struct {
 	Who Requester `json:"who"`
-	// Node is where; empty for a pod without a node, and "(detached)" for a ticket that wants
-	// it at none.
+	// Node is where; empty for a pod without a node, and "(detached)" for a ticket that wants the volume at
+	// no node.
 	Node  string    `json:"node,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -72,34 +68,32 @@ type NodeVolume struct {
 	Node string `json:"node"`
 	// State is Asked, Reserved, Queued, Attaching, AttachFailed, Attached, InUse, Kept,
 	// Detaching, DetachFailed or Unknown.
-	State string `json:"state"`
-	// Attachment is the VolumeAttachment's name.
+	State      string `json:"state"`
 	Attachment string `json:"attachment,omitempty"`
-	// Attached is its status; Reported and InUse are the node's volumesAttached and
-	// volumesInUse. Both are absent where no Node is seen that says so, and InUse where nothing
-	// of the volume is there yet: a kubelet that waits for one lists it, too.
+	// Attached is its status; Reported and InUse are the node's volumesAttached and volumesInUse. Both are
+	// absent where no such Node is seen. InUse is also absent while the volume is not there: a waiting
+	// kubelet already lists it.
 	Attached bool      `json:"attached"`
 	Reported *bool     `json:"reported,omitempty"`
 	InUse    *bool     `json:"inUse,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Error    string    `json:"error,omitempty"` // the driver's
-	// Taken: a forced detach took it from the node, whose kubelet has not said since that it
-	// is not mounted there any more. It keeps its slot until then.
+	// Taken: a forced detach took it from the node, and the kubelet has not yet reported that it is not
+	// mounted there any more. It keeps its slot until then.
 	Taken bool   `json:"taken,omitempty"`
 	Users []User `json:"users,omitempty"`
 }
 
-// User is who uses a volume at a node, or asks for it there.
+// User is a pod or ticket that uses a volume at a node, or asks for it there.
 type User struct {
 	Requester
-	// State is Bound, Terminating or Finished for a pod, Reserved for the
-	// granted ticket of a pod that is not bound, Granted for any other, and
-	// Asking for one that is not decided.
+	// State is Bound, Terminating or Finished for a pod. For a ticket it is Granted, or Asking where the
+	// ticket is not decided.
 	State string `json:"state"`
 }
 
-// Key names a volume as SlotVolume.Volume does: its PersistentVolume, else driver^handle;
-// empty for one that is not provisioned yet.
+// Key names a volume as SlotVolume.Volume does: its PersistentVolume, else driver^handle; empty where it is
+// not provisioned yet.
 func (v *Volume) Key() string {
 	switch {
 	case v.PersistentVolume != "":
@@ -110,11 +104,10 @@ func (v *Volume) Key() string {
 	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
 }
 
-// Asked says whether nobody has the volume, and it is at no node, but somebody asks for it.
+// Asked says whether the volume is only asked for: it has no holder, and is at no node.
 func (v *Volume) Asked() bool { return v.State == stateAsked }
 
-// Places are the nodes where the volume is or may be; where it is at none, those where it is
-// wanted.
+// Places are the nodes where the volume is or may be; where there is none, the nodes where it is wanted.
 func (v *Volume) Places() []NodeVolume {
 	var list []NodeVolume
 	for i := range v.Nodes {
@@ -128,7 +121,7 @@ func (v *Volume) Places() []NodeVolume {
 	return list
 }
 
-// VolumeOf finds a volume by its key; false for one that is not known any more.
+// VolumeOf finds a volume by its key; false: it is not known any more.
 func (w *World) VolumeOf(key string) (Volume, bool) {
 	id := ledger.VolumeID{}
 	if pv := w.Snapshot.PersistentVolume(key); pv != nil {
@@ -142,7 +135,7 @@ func (w *World) VolumeOf(key string) (Volume, bool) {
 	return w.Volume(id), true
 }
 
-// Volume describes a volume. The zero value stands for one that is not known.
+// Volume describes a volume. The zero value stands for an unknown one.
 func (w *World) Volume(id ledger.VolumeID) Volume {
 	v := w.Snapshot.Volume(id)
 	out := Volume{Driver: id.Driver, Handle: handleOf(id), Access: accessUnknown, State: stateFree}
@@ -172,8 +165,8 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 	return out
 }
 
-// claimOf is the claim that a PersistentVolume belongs to; empty where it belongs to none, or
-// to one that is gone and was made again.
+// claimOf is the claim that a PersistentVolume belongs to; empty: it has none, or the claim is gone and was
+// made again.
 func (w *World) claimOf(name string) string {
 	pv := w.Snapshot.PersistentVolume(name)
 	if pv == nil || pv.Claim.Name == "" || w.ofEarlierClaim(w.pvs[name]) {
@@ -182,8 +175,8 @@ func (w *World) claimOf(name string) string {
 	return pv.Claim.String()
 }
 
-// ofEarlierClaim says whether a PersistentVolume belonged to a claim that is gone, and whose
-// name another one has now.
+// ofEarlierClaim says whether a PersistentVolume belonged to a claim that is gone, while a new claim has
+// the name.
 func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false
@@ -192,7 +185,6 @@ func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
 	return claim != nil && claim.UID != "" && claim.UID != pv.Spec.ClaimRef.UID
 }
 
-// handleOf is the handle, unless it stands for a volume that is not there yet.
 func handleOf(id ledger.VolumeID) string {
 	if id.IsReal() {
 		return id.Handle
@@ -235,9 +227,9 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// holders are those for whom the holder's node has a volume: whom the hold names, without
-// those that have left just now or are bound to another node, where they wait for it; where
-// nobody keeps the hold up to date, who uses it there.
+// holders are the users at the holder's node that the hold names. It leaves out pods that have just gone,
+// and pods bound to another node, which wait. Where no controller keeps the hold up to date, the users at
+// the node count.
 func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	var list []Requester
 	if !w.holdsKept {
@@ -258,9 +250,8 @@ func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	return list
 }
 
-// reasonOfHold is what the hold says of a wait, at the node that it is about, which is not
-// always the holder. Where the facts don't show it any more it counts only while somebody
-// keeps the hold up to date.
+// reasonOfHold is the hold's reason for a wait, at the reason's node, which is not always the holder. A
+// reason that the facts don't show any more counts only while a controller keeps the hold up to date.
 func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 	h := v.Hold
 	if r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now); ok && r.Code == h.Reason {
@@ -277,8 +268,8 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 	return &Reason{Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
 }
 
-// describeWaiters finds what those wait for who are bound to a node where the volume is not
-// yet, where no hold says that it can't leave another one: without Moorage there is none.
+// describeWaiters finds the reason that pods bound to a node wait for the volume there, where no hold has a
+// reason: without Moorage there are no holds.
 func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 	for i := range v.NodeVolumes {
 		at := &v.NodeVolumes[i]
@@ -309,8 +300,8 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// leavingReason is that a volume that may be at one node only is on its way out of another
-// one than the pod's; without a node, that its detach fails, whoever waits. Nil where it is not. What the pod's own node says may follow from that.
+// leavingReason says that a volume for one node only is still leaving another node than the pod's; without
+// a node, that a detach fails. Nil: it is not leaving. The error at the pod's node may follow from that.
 func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
@@ -325,7 +316,7 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if len(leaving) == 0 {
 		return w.stillElsewhere(v, node, pod)
 	}
-	at := slices.MinFunc(leaving, func(a, b *ledger.NodeVolume) int { // a detach that fails, then the oldest
+	at := slices.MinFunc(leaving, func(a, b *ledger.NodeVolume) int { // a failing detach first, then the oldest
 		x, y := a.Canonical(), b.Canonical()
 		if x.DetachError.IsZero() != y.DetachError.IsZero() {
 			if y.DetachError.IsZero() {
@@ -347,9 +338,8 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	return &reason
 }
 
-// stillElsewhere is why a volume that can't be attached to a pod's node has not left the node where it still
-// is attached and unused; nil if it is attached nowhere else. The driver's error at the pod's node follows
-// from that.
+// stillElsewhere says why a volume that can't be attached to a pod's node is still attached and unused at
+// another; nil: it is attached nowhere else. The driver's error at the pod's node follows from that.
 func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	own := v.NodeVolume(node).Canonical()
 	if own == nil || own.AttachError.IsZero() {
@@ -371,8 +361,8 @@ func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *core
 	return nil
 }
 
-// awayReason is why a pod's volume can't leave another node than the pod's; nil where that is
-// not what the pod waits for.
+// awayReason is the reason that a pod's volume can't leave another node; nil: the pod does not wait for
+// that.
 func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		if need.Volume != v.ID {
@@ -388,13 +378,12 @@ func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.P
 	return nil
 }
 
-// gone says whether a pod that a hold names is known not to exist any more.
 func (w *World) gone(r ledger.Requester) bool {
 	return !r.Ticket && w.pods[r.UID] == nil && !w.partUnseen("pods")
 }
 
-// describeWaiting lists who wants the volume and is neither holder nor next:
-// whom the hold names, and pods without a node, of which it knows nothing.
+// describeWaiting lists the further waiters: the waiters that the hold names, and pods without a node,
+// which the hold does not know.
 func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	known := map[Requester]bool{}
 	if out.Next != nil {
@@ -442,7 +431,6 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	})
 }
 
-// askedSince is when a ticket was made.
 func (w *World) askedSince(r Requester) time.Time {
 	for _, t := range w.Tickets {
 		if t.Namespace == r.Namespace && t.Name == r.Name {
@@ -452,7 +440,8 @@ func (w *World) askedSince(r Requester) time.Time {
 	return time.Time{}
 }
 
-// unboundPods are the pods that refer to the volume and have no node. Those that no scheduler looks at yet don't ask for it.
+// unboundPods are the pods without a node that refer to the volume. Gated pods, which no scheduler looks at
+// yet, don't count.
 func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range v.PVs() {
@@ -470,8 +459,8 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	return list
 }
 
-// needs says whether a volume is one of a pod's own: of a generic ephemeral volume's
-// claim there may be another of that name.
+// needs says whether a volume is a pod's own: the claim of a generic ephemeral volume may be another object
+// with the same name.
 func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
 	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, p).Needs, func(n arbiter.Need) bool { return n.Volume == id })
 }
@@ -480,22 +469,21 @@ func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
 const (
 	stateNotProvisioned = "NotProvisioned" // its claim is not bound yet
 	stateFree           = "Free"
-	stateAsked          = "Asked"    // somebody asks for it there, and is not granted it
-	stateReserved       = "Reserved" // somebody has it granted there, and nothing is done yet
-	stateQueued         = "Queued"   // to be attached there, or detached, and all workers of the driver are busy
+	stateAsked          = "Asked"    // asked for there, and not granted
+	stateReserved       = "Reserved" // granted there, and nothing is done yet
+	stateQueued         = "Queued"   // waiting for an attach or detach there while all workers of the driver are busy
 	stateAttaching      = "Attaching"
 	stateAttachFailed   = "AttachFailed"
 	stateAttached       = "Attached"
-	stateInUse          = "InUse" // attached, and the kubelet reports it in volumesInUse, or nobody can say that it isn't
-	stateKept           = "Kept"  // attached, wanted by nobody, and kept by the policy's detachDelay
+	stateInUse          = "InUse" // attached, and in the kubelet's volumesInUse, or that is unknown
+	stateKept           = "Kept"  // attached, unwanted, and kept by the policy's detachDelay
 	stateDetaching      = "Detaching"
 	stateDetachFailed   = "DetachFailed"
 	stateUnknown        = "Unknown"
 	stateDetached       = "Detached" // kept from every node, for a ticket with spec.detached
 )
 
-// AtNode says where a node is that a volume goes to, for people: that it is to be at none, where
-// it is to stay detached.
+// AtNode says for people where a volume goes: at a node, or that it stays detached.
 func AtNode(node string) string {
 	if node == string(ledger.Detached) {
 		return "to stay detached"
@@ -503,8 +491,7 @@ func AtNode(node string) string {
 	return "at " + node
 }
 
-// maybeThere says whether the volume is, or may be, at the node, beyond what somebody asks for
-// there.
+// maybeThere says whether the volume is, or may be, at the node: a request alone does not count.
 func (n *NodeVolume) maybeThere() bool {
 	return n.State != stateReserved && n.State != stateAsked && (n.State != stateQueued || n.Attachment != "")
 }
@@ -540,8 +527,8 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 	return out
 }
 
-// takenFrom says whether a volume without an attachment was taken from a node by force: its
-// hold says so, or the node is not ready and out of service.
+// takenFrom says whether a volume without an attachment was taken from a node by force: its hold says so,
+// or the node is not ready and out of service.
 func (w *World) takenFrom(v *ledger.Volume, name ledger.NodeName) bool {
 	if hold := w.holds[v.ID]; hold != nil && slices.ContainsFunc(hold.Status.Fenced, func(f v1alpha1.FencedNode) bool { return f.Node == string(name) }) {
 		return true
@@ -555,7 +542,7 @@ func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (
 	case va == nil && v.ID.NoAttach() && p.Reported:
 		return attachedOrInUse(p), ""
 	case va == nil && (p.Reported || p.Left || (p.InUse || p.Held) && len(p.Users) == 0):
-		return stateUnknown, "" // a kubelet that waits for a volume reports it as in use, too
+		return stateUnknown, "" // a kubelet also reports a volume in use while it waits for it
 	case va == nil:
 		return stateReserved, ""
 	case va.Deleting && !va.DetachError.IsZero():
@@ -577,8 +564,8 @@ func attachedOrInUse(p *ledger.NodeVolume) string {
 	return stateAttached
 }
 
-// stateOf is a volume in one word: the hold's where it has something to
-// report, else that at the node that counts most.
+// stateOf is a volume in one word: the hold's state where it has something to report, else the state at the
+// node that counts most.
 func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	if v.Hold != nil && w.holdsKept && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
 		return string(v.Hold.State)
@@ -599,7 +586,6 @@ func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	return best
 }
 
-// weight orders the states: what binds a volume more weighs more.
 func weight(state string) int {
 	for i, s := range []string{
 		stateNotProvisioned, stateFree, stateAsked, stateReserved, stateQueued, stateUnknown, stateAttaching, stateAttachFailed,
@@ -612,8 +598,8 @@ func weight(state string) int {
 	return 0
 }
 
-// users names who uses a volume at a node, or asks for it there. A bound pod's reservation, which ends soon
-// after the bind, is not told beside the pod.
+// users lists the users of a volume at a node, and the tickets that ask for it there. It leaves out a bound
+// pod's reservation, which ends soon after the bind.
 func (w *World) users(p *ledger.NodeVolume) []User {
 	var list []User
 	bound := map[Requester]bool{}
@@ -631,10 +617,8 @@ func (w *World) users(p *ledger.NodeVolume) []User {
 	return list
 }
 
-// userAsking is the state of a User whose ticket is not decided.
 const userAsking = "Asking"
 
-// user names one of them, and says what its use amounts to.
 func (w *World) user(u ledger.User) User {
 	if u.Pod != "" {
 		out := User{Requester: Requester{Kind: "Pod", Name: u.Pod}, State: "Bound"}

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts computes what kubectl moorage shows: of the objects that were
-// listed, through the ledger and the arbiter that the controller and the
-// scheduler decide with, so that the command and the cluster can't disagree.
+// Package facts computes the output of kubectl moorage from the listed objects, with the ledger and the
+// arbiter of the controller and the scheduler: the command agrees with the cluster.
 //
-// It is pure: it has no client and no clock, and never prints. Its results are
-// plain structs whose JSON form is the output of -o json; a screen is made of
-// them in internal/kubectl/screen.
+// It is pure: it has no client and no clock, and never prints. Its results are plain structs; their JSON
+// form is the output of -o json. internal/kubectl/screen makes screens from them.
 package facts
 
 import (
@@ -30,48 +28,43 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// World is the cluster at one instant: the objects, and the ledger made of
-// them. It is read only once made, and safe for parallel use.
+// World is the cluster at one instant: the objects, and the ledger made from them. It is read-only once
+// made, and safe for parallel use.
 type World struct {
 	Objects
 	Snapshot ledger.Snapshot
 	Arbiter  arbiter.Arbiter
-	// Now is the API server's clock, so that ages compare times of one clock.
+	// Now is the API server's clock, the clock of the objects' times.
 	Now time.Time
-	// Unseen is what could not be listed: what follows from it is unknown.
+	// Unseen could not be listed: facts that depend on it are unknown.
 	Unseen []Unseen
-	// WordsUnseen is why NodeVolumes could not be listed; nil: they were. Nothing but what
-	// they say is unknown without them.
+	// WordsUnseen is why NodeVolumes could not be listed; nil: they were. Only the nodes' own reports are
+	// unknown without them.
 	WordsUnseen *Unseen
-	// Evidence is what was read to name causes that are not a volume's; zero where
-	// only volumes matter.
+	// Evidence names causes other than a volume's; zero where only volumes matter.
 	Evidence Evidence
 
-	pods   map[string]*corev1.Pod // by UID
-	claims map[ledger.ClaimKey]*corev1.PersistentVolumeClaim
-	pvs    map[string]*corev1.PersistentVolume
-	nodes  map[ledger.NodeName]*corev1.Node
-	vas    map[string]*storagev1.VolumeAttachment
-	holds  map[ledger.VolumeID]*v1alpha1.VolumeHold
-	words  map[ledger.NodeName]*v1alpha1.NodeVolumes
-	// wordsOf are what nodes say of each volume.
+	pods    map[string]*corev1.Pod // by UID
+	claims  map[ledger.ClaimKey]*corev1.PersistentVolumeClaim
+	pvs     map[string]*corev1.PersistentVolume
+	nodes   map[ledger.NodeName]*corev1.Node
+	vas     map[string]*storagev1.VolumeAttachment
+	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
+	words   map[ledger.NodeName]*v1alpha1.NodeVolumes
 	wordsOf map[ledger.VolumeID][]wordRef
-	// digests are the volumes that are known, by driver and digest of the handle; nil: nobody has
-	// asked yet.
+	// digests are the known volumes, by driver and digest of the handle; nil until they are needed.
 	digests map[string]ledger.VolumeID
-	// agents are the nodes at which a pod of moorage-node is ready.
-	agents map[ledger.NodeName]bool
-	advice map[ledger.Code]Advice
-	// nodeLeases are Leases.Nodes by name.
+	// agents are the nodes with a ready pod of moorage-node.
+	agents     map[ledger.NodeName]bool
+	advice     map[ledger.Code]Advice
 	nodeLeases map[string]*coordinationv1.Lease
-	// holdsKept: see keepsHolds.
-	holdsKept bool
+	holdsKept  bool
 	// draining is the node that a drain plan empties; empty elsewhere.
 	draining string
 }
 
-// NewWorld takes objects in. An object that names a volume nobody can attach
-// is taken in for what can be read of it, as the controller does.
+// NewWorld takes objects in. An object that names a volume in an unattachable way is taken in as far as it
+// can be read, as in the controller.
 func NewWorld(o Objects, now time.Time) *World {
 	w := &World{
 		Objects: o, Now: now,
@@ -100,7 +93,7 @@ func NewWorld(o Objects, now time.Time) *World {
 	w.takeStorage(l)
 	w.takeNodes(l)
 	w.takeUsers(l)
-	if w.holdsKept { // of what was taken by force no more is known here than a new leader knows
+	if w.holdsKept { // about forced detaches this process knows no more than a new leader
 		l.Apply(now, ledger.HoldsInDoubt{})
 	}
 	w.Snapshot = l.Snapshot()
@@ -142,6 +135,9 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 		l.Apply(w.Now, fact)
 		w.vas[a.Name] = a
 	}
+	if w.Arbiter.Cooperative && !w.holdsKept {
+		return // kube-controller-manager moves volumes meanwhile: what the holds say is old
+	}
 	for _, h := range w.Holds {
 		fact := translate.Hold(h)
 		l.Apply(w.Now, fact)
@@ -151,7 +147,7 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 
 func (w *World) takeUsers(l *ledger.Ledger) {
 	w.Tickets = slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
-		return t.Spec.Type == "Pod" // of an earlier release: it claims nothing
+		return t.Spec.Type == "Pod" // a ticket of an earlier release: it claims nothing
 	})
 	for _, t := range w.Tickets {
 		l.Apply(w.Now, translate.Ticket(t))
@@ -181,8 +177,7 @@ func (w *World) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return w.claims[ledger.ClaimKey{Namespace: namespace, Name: name}]
 }
 
-// ClaimsOf lists the claims that volumes of a namespace's pods name, in their order, and
-// that are known.
+// ClaimsOf lists the known claims of the volumes of a namespace's pods, in the volumes' order.
 func (w *World) ClaimsOf(namespace string, volumes []corev1.Volume) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, v := range volumes {
@@ -202,8 +197,7 @@ func (w *World) PersistentVolume(name string) *corev1.PersistentVolume { return 
 // Node finds a node, or nil.
 func (w *World) Node(name string) *corev1.Node { return w.nodes[ledger.NodeName(name)] }
 
-// PodFact is what the ledger has of a pod; translated anew when the pod is not
-// in it.
+// PodFact is the ledger's fact about a pod; translated anew when the ledger lacks the pod.
 func (w *World) PodFact(p *corev1.Pod) *ledger.Pod {
 	if fact := w.Snapshot.Pod(string(p.UID)); fact != nil {
 		return fact
@@ -217,16 +211,14 @@ func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 	return arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
 }
 
-// Reporter is who writes node.status.volumesAttached, as the API server's
-// field management tells.
+// Reporter is the writer of node.status.volumesAttached, by the API server's field management.
 type Reporter struct {
-	Manager string    `json:"manager,omitempty"` // empty: nobody has yet
+	Manager string    `json:"manager,omitempty"` // empty: no writer yet
 	Node    string    `json:"node,omitempty"`    // where
 	Time    time.Time `json:"time,omitzero"`     // of its first write in a row
 }
 
-// Reporter returns who wrote volumesAttached of a node last, of the node where
-// that was most recent.
+// Reporter returns the writer of the most recent volumesAttached of all nodes.
 func (w *World) Reporter() Reporter {
 	var found Reporter
 	for _, n := range w.Nodes {
@@ -237,7 +229,7 @@ func (w *World) Reporter() Reporter {
 	return found
 }
 
-// Objects are what was listed from the API server.
+// Objects are the objects that were listed from the API server.
 type Objects struct {
 	Pods              []*corev1.Pod
 	Claims            []*corev1.PersistentVolumeClaim
@@ -251,15 +243,12 @@ type Objects struct {
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
 	NodeVolumes       []*v1alpha1.NodeVolumes
-	// Leases are what was read of them beside.
-	Leases Leases
-	// Home is the namespace in which Moorage is installed; see Home. Empty means
-	// DefaultHome.
+	Leases            Leases
+	// Home is the namespace where Moorage is installed; see Home. Empty means DefaultHome.
 	Home string
 }
 
-// Add puts an object into the list of its kind; false for a kind that nothing
-// here is computed from.
+// Add puts an object into the list of its kind; false for a kind that is not used here.
 func (o *Objects) Add(object runtime.Object) bool {
 	switch object := object.(type) {
 	case *corev1.Pod:
@@ -304,18 +293,16 @@ func (o *Objects) addStorage(object runtime.Object) bool {
 type Unseen struct {
 	// Resource is the plural with its group, as kubectl auth can-i takes it.
 	Resource string `json:"resource"`
-	// Namespace is the only one that was listed; empty when none was.
+	// Namespace is the only listed namespace; empty when none was.
 	Namespace string `json:"namespace,omitempty"`
 	// Message is the API server's own.
 	Message string `json:"message"`
-	// Missing says that the cluster does not serve the kind at all.
-	Missing bool `json:"missing,omitempty"`
-	// Failed says that the API server answered neither: Message is what it said.
+	Missing bool   `json:"missing,omitempty"`
+	// Failed says that the API server gave another error, in Message.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i
-// takes them.
+// OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i takes them.
 func OwnResources() []string {
 	var list []string
 	for _, plural := range []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies} {
@@ -324,13 +311,12 @@ func OwnResources() []string {
 	return list
 }
 
-// DefaultHome is the namespace in which Moorage is taken to be installed where nothing
-// says another.
+// DefaultHome is the assumed namespace of Moorage where nothing names another.
 const DefaultHome = "moorage-system"
 
-// Home is the namespace in which Moorage is installed: that of the controller's account in
-// the ClusterRoleBinding of its name, which no tenant can write. A label or a name that
-// anybody can give to an object of theirs makes it Moorage's only in there.
+// Home is the namespace of the controller's account in the ClusterRoleBinding of its name, which no tenant
+// can write. Any user can give an object a label or a name, which marks Moorage's objects only in that
+// namespace.
 func Home(bindings []rbacv1.ClusterRoleBinding) string {
 	for _, b := range bindings {
 		if b.Name != v1alpha1.ControllerName {
@@ -345,28 +331,26 @@ func Home(bindings []rbacv1.ClusterRoleBinding) string {
 	return DefaultHome
 }
 
-// Own says whether an object is a part of Moorage: it has the label, and is in Moorage's
-// namespace.
+// Own says whether an object is a part of Moorage: it has the label, and is in Moorage's namespace.
 func Own(o metav1.Object, home string) bool {
 	return o.GetNamespace() == home && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf
 }
 
-// kubeControllerManager is the field manager of the attach/detach controller:
-// kube-controller-manager's user agent begins so.
+// kubeControllerManager is the field manager of the attach/detach controller, from
+// kube-controller-manager's user agent.
 const kubeControllerManager = "kube-controller-manager"
 
-// ofControllerManager says whether an object is a pod of kube-controller-manager.
 func ofControllerManager(o metav1.Object) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem && o.GetLabels()["component"] == kubeControllerManager
 }
 
-// FlagsMatter says whether it is a pod of a component by whose flags it is decided what
-// is said: Moorage's own, and kube-controller-manager.
+// FlagsMatter says whether an object is a pod with flags that matter here: Moorage's own, or
+// kube-controller-manager's.
 func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofControllerManager(o) }
 
-// forceOff says whether the controller that detaches runs with the flag by which no
-// time forces a detach: in Cooperative mode kube-controller-manager, where its pods can
-// be seen, and Moorage otherwise. Pods that have ended, or are being deleted, don't count.
+// forceOff says whether the detaching controller runs with the flag against forced detaches after a time:
+// kube-controller-manager in Cooperative mode, where its pods can be seen, and else Moorage. Pods that have
+// ended, or are being deleted, don't count.
 func (w *World) forceOff() bool {
 	for _, p := range w.Pods {
 		detaches := Own(p, w.home())
@@ -385,8 +369,8 @@ func (w *World) forceOff() bool {
 	return false
 }
 
-// forbidsForce reads the flag as the program does: the last one counts, in any spelling
-// that Go takes for a bool.
+// forbidsForce reads the flag as the program does: the last one counts, in any spelling that Go takes for a
+// bool.
 func forbidsForce(args []string) bool {
 	off := false
 	for _, arg := range args {
@@ -411,14 +395,14 @@ func (w *World) home() string {
 	return w.Home
 }
 
-// JSON has a text for the years 0 to 9999 only. A time that somebody wrote into an object, or
-// one that is computed from it, may lie beyond: those are shown as one of these.
+// JSON has a text for the years 0 to 9999 only. A time in an object, or one computed from it, may lie
+// beyond, and becomes one of these.
 var (
 	earliest = time.Date(0, 1, 2, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 )
 
-// JSON is the JSON of what is told, also where it has times that JSON has no text for.
+// JSON is the JSON of a result, also with times that JSON has no text for.
 func JSON(value any) ([]byte, error) {
 	raw, err := json.Marshal(value)
 	if err == nil {
@@ -427,8 +411,7 @@ func JSON(value any) ([]byte, error) {
 	return json.Marshal(shownTimes(reflect.ValueOf(value)).Interface())
 }
 
-// shownTimes is a copy of a value in which each time has a text in JSON. What is told is a
-// tree: nothing of it leads back.
+// shownTimes is a copy of a value with each time in JSON's range. The value is a tree, without cycles.
 func shownTimes(v reflect.Value) reflect.Value {
 	if !v.IsValid() {
 		return v

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The flag by which no time forces a detach is read off the running pod of the controller
-// that detaches in this mode: without it, the six minutes would be told that never end.
-// Nobody else's pod counts, whatever its labels.
+// The flag against forced detaches after a time is read from the running pod of the detaching controller.
+// Without that the output would announce six minutes that never end. Other pods with any labels don't
+// count.
 func TestForceDetachFlag(t *testing.T) {
 	const flag = "--disable-force-detach-on-timeout"
 	type labels = map[string]string
@@ -56,7 +56,7 @@ func TestForceDetachFlag(t *testing.T) {
 	}
 }
 
-// Moorage is where its controller's account is, as the ClusterRoleBinding says.
+// Moorage is in the namespace of its controller's account in the ClusterRoleBinding.
 func TestHome(t *testing.T) {
 	binding := func(name, namespace string) rbacv1.ClusterRoleBinding {
 		return rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports is kubectl moorage import: it makes VolumeTickets for what has volumes at nodes before
-// Moorage attaches and detaches there.
+// Package imports is kubectl moorage import: it makes VolumeTickets for the users of volumes at nodes
+// before Moorage attaches and detaches there.
 //
-// Reads: the cluster, and Longhorn's VolumeAttachments. Decides: nothing; package facts says which tickets
-// there are to be. Writes: VolumeTickets, with --apply.
+// Reads: the cluster, and Longhorn's VolumeAttachments. Decides: nothing; package facts decides on the
+// tickets. Writes: VolumeTickets, with --apply.
 package imports
 
 import (
@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the flags.
 type options struct {
 	base         *command.Base
 	apply        bool
@@ -77,7 +76,7 @@ func newAttachments(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// detaches is said where a controller leads already that detaches what nobody uses.
+// detaches is the warning where a leading controller already detaches unused volumes.
 const detaches = "moorage-controller attaches and detaches in this cluster already (Standalone mode): an attached volume that nobody uses may be on its way off, and a ticket keeps it. To keep a single one: `kubectl moorage attach PV --node NODE`"
 
 func newLonghorn(b *command.Base) *cobra.Command {
@@ -146,7 +145,7 @@ func (o *options) run(ctx context.Context, find func(context.Context, *cluster.C
 	return o.each(ctx, c, w, list)
 }
 
-// seen refuses to say what nobody uses where pods or tickets may not be listed.
+// seen fails where pods or tickets may not be listed: the unused volumes are then unknown.
 func seen(w *facts.World) error {
 	for _, u := range w.Unseen {
 		switch {
@@ -158,7 +157,6 @@ func seen(w *facts.World) error {
 	return nil
 }
 
-// each prints or writes the tickets, and says what has none.
 func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, list []facts.Import) error {
 	made, failed := 0, 0
 	for _, i := range list {
@@ -196,7 +194,7 @@ func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 	return nil
 }
 
-// one prints or writes a ticket, and says whether it is one that was not there.
+// one prints or writes a ticket, and says whether it is new.
 func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i facts.Import) (bool, error) {
 	if i.Err != nil {
 		return false, i.Err
@@ -213,12 +211,11 @@ func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i
 	case err != nil:
 		return false, command.Failed("create the ticket "+i.Ticket.Name, "create volumetickets.moorage.dev -n "+i.Ticket.Namespace, err)
 	}
-	// One line for each, however long: scripts read them.
+	// A line for each, at any length: scripts read them.
 	_, err = fmt.Fprintf(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s\n", i.Ticket.Name, verb, i.Ticket.Namespace)
 	return verb == "created", err
 }
 
-// printed prints a ticket as a manifest.
 func printed(out io.Writer, i facts.Import) error {
 	manifest := map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeTicket,
@@ -233,20 +230,18 @@ func printed(out io.Writer, i facts.Import) error {
 	return err
 }
 
-// attachments is a list of Longhorn's VolumeAttachments, none of them read yet: one that does not parse is
-// told, and keeps nobody from the others.
+// attachments is a list of Longhorn's VolumeAttachments, not parsed yet: an item that does not parse is
+// reported, and the rest is still read.
 type attachments struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// named is what a VolumeAttachment of Longhorn's calls itself.
 type named struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 }
 
-// attachment is what matters of a VolumeAttachment of Longhorn's.
 type attachment struct {
 	Spec struct {
 		Volume  string                     `json:"volume"`
@@ -254,15 +249,14 @@ type attachment struct {
 	} `json:"spec"`
 }
 
-// attachmentTicket is what matters of an attachment ticket of Longhorn's.
 type attachmentTicket struct {
 	Type       string            `json:"type"`
 	NodeID     string            `json:"nodeID"`
 	Parameters map[string]string `json:"parameters"`
 }
 
-// readLonghorn reads the attachment tickets of the namespace that Longhorn runs in, and what of them can't
-// be read. Longhorn reads its kind in no other namespace: there it is anybody's word.
+// readLonghorn reads the attachment tickets in Longhorn's namespace, and their unreadable items. Longhorn
+// reads its kind in no other namespace: there any user could write it.
 func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace string) ([]facts.LonghornTicket, []facts.Import, error) {
 	raw, err := kube.CoreV1().RESTClient().Get().AbsPath("/apis/longhorn.io/v1beta2/namespaces", namespace, "volumeattachments").DoRaw(ctx)
 	if apierrors.IsNotFound(err) {

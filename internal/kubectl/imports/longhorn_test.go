@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A list as the API server has it is read, whatever else stands in it.
+// A list in the API server's form is read, with any further fields.
 func TestParseLonghorn(t *testing.T) {
 	got, failed, err := parseLonghorn([]byte(`{"kind": "VolumeAttachmentList", "items": [
 		{"metadata": {"name": "pvc-1"}, "spec": {"volume": "pvc-1", "attachmentTickets": {
@@ -28,7 +28,7 @@ func TestParseLonghorn(t *testing.T) {
 	}
 }
 
-// What can't be read is told by its name, and keeps nobody from what can.
+// Unreadable items are reported by name, and the rest is still read.
 func TestParseLonghornOdd(t *testing.T) {
 	got, failed, err := parseLonghorn([]byte(`{"items": [
 		7,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package list is kubectl moorage volumes, nodes and tickets: tables of where
-// everything is, once or as it changes.
+// Package list is kubectl moorage volumes, nodes and tickets: tables of places and slots, once or with
+// every change.
 //
-// Reads: everything the ledger is made of. Decides: nothing. Writes: nothing.
+// Reads: all objects of the ledger. Decides: nothing. Writes: nothing.
 package list
 
 import (
@@ -21,24 +21,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// lister is one of the commands.
 type lister struct {
 	base   *command.Base
 	output *screen.Output
-	kind   string // of one item, for programs
-	// labelled says whose labels --selector looks at.
+	kind   string // of an item, for programs
+	// labelled names the objects with labels for --selector.
 	labelled string
 	watch    bool
-	// list computes the items, of the namespace or of all when it is empty, and
-	// their table.
-	list func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
-	// everywhere is -A; nil for what has no namespace.
+	// list computes the items, of the namespace or of all when it is empty, and their table.
+	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
 	everywhere *bool
-	// selector is -l: labels of claims, tickets or nodes.
-	selector string
-	// legend is printed below a table on a terminal.
-	legend string
-	// words: the list has what nodes say of themselves.
+	selector   string
+	legend     string
+	// words: the list has the nodes' own reports.
 	words bool
 }
 
@@ -138,8 +133,7 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 	return nil
 }
 
-// missing is the error for the first node named that is not there, and that no volume is
-// bound to.
+// missing is the error for the first named node that does not exist and has no volumes.
 func (l *lister) missing(w *facts.World, args []string) error {
 	bound := map[string]bool{}
 	if len(args) > 0 {
@@ -155,7 +149,6 @@ func (l *lister) missing(w *facts.World, args []string) error {
 	return nil
 }
 
-// follow prints the rows that change, as kubectl get -w does.
 func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace string, args []string) error {
 	seen := map[string]string{}
 	first := true
@@ -187,7 +180,6 @@ func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace strin
 	})
 }
 
-// chosen says whether labels are those that --selector asks for.
 func (l *lister) chosen(set map[string]string) bool {
 	selector, err := labels.Parse(l.selector)
 	return err == nil && selector.Matches(labels.Set(set))
@@ -205,7 +197,6 @@ func anyOf[T any](list []T) []any {
 	return items
 }
 
-// statusHelp explains the words of a volume's STATUS.
 const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: NotProvisioned (the claim has no volume yet), Free (at no node), Reserved (promised to a pod or ticket), " +
 	"Attaching, Attached, InUse (its node's kubelet reports it as in use, or nobody can say that it is not), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it). Why one is so: kubectl moorage explain pvc NAME."
 

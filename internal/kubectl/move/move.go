@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package move is kubectl moorage attach and detach, and ticket make, renew and end:
-// volumes are brought to a node, or let go, by hand.
+// Package move has kubectl moorage attach and detach, and ticket make, renew and end: they bring volumes to
+// a node, or let them go, by hand.
 //
-// Reads: everything the ledger is made of. Decides: nothing; the arbiter says
-// whether a ticket would be granted, and the scheduler grants it or not.
-// Writes: VolumeTickets: creates them, renews their time, and deletes them again.
-// It takes nothing away from anybody: what is in use is refused, with by whom.
+// Reads: all objects of the ledger. Decides: nothing; the arbiter says whether a ticket would be granted,
+// and the scheduler grants it or not. Writes: VolumeTickets: creates them, renews their time, and deletes
+// them again. It takes no volume away from its users: it refuses, and names them.
 package move
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the flags that all commands have, and the node, which some have.
+// options are the common flags of all commands, and the node, which some commands have.
 type options struct {
 	base    *command.Base
 	node    string
@@ -37,14 +36,12 @@ type options struct {
 	timeout time.Duration
 }
 
-// The values of --dry-run, as kubectl's.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
 	dryRunServer = "server"
 )
 
-// add adds all flags.
 func (o *options) add(cmd *cobra.Command) {
 	o.addNode(cmd, "The node (required)")
 	if err := cmd.MarkFlagRequired("node"); err != nil {
@@ -65,7 +62,6 @@ func (o *options) complete(cmd *cobra.Command, flag string, names cobra.Completi
 	}
 }
 
-// addCommon adds the flags of every command that writes.
 func (o *options) addCommon(cmd *cobra.Command) {
 	o.addDryRun(cmd)
 	f := cmd.Flags()
@@ -100,9 +96,9 @@ func (o *options) validate() error {
 	return nil
 }
 
-// volume is the PersistentVolume that was named: as NAME, pv/NAME, or pvc/NAME of a
-// claim in the namespace. What may not be listed may be there: of a claim's volume that is enough, as its ticket names
-// the claim. unread is that claim where its PersistentVolume can't be read; nil where it can.
+// volume is the named PersistentVolume: NAME, pv/NAME, or pvc/NAME of a claim in the namespace. An object
+// that may not be listed may exist. For a claim's volume that is enough, as its ticket names the claim:
+// unread is the claim where its PersistentVolume can't be read, else nil.
 func (o *options) volume(w *facts.World, namespace, arg string) (name string, unread *corev1.PersistentVolumeClaim, err error) {
 	name = arg
 	var claim *corev1.PersistentVolumeClaim
@@ -142,13 +138,12 @@ func missingNode(w *facts.World, name string) error {
 	return command.Missing(w.Unseen, "nodes", "", name)
 }
 
-// isNotThere says whether what is missing does not exist; false: it can't be read.
+// isNotThere says whether a missing object does not exist; false: it can't be read.
 func isNotThere(missing error) bool {
 	gone := (*command.NotFoundError)(nil)
 	return errors.As(missing, &gone)
 }
 
-// suffix is what kubectl prints after what was not really done.
 func (o *options) suffix() string {
 	switch o.dryRun {
 	case dryRunClient:
@@ -159,7 +154,6 @@ func (o *options) suffix() string {
 	return ""
 }
 
-// serverDryRun is the DryRun of a request's options.
 func (o *options) serverDryRun() []string {
 	if o.dryRun == dryRunServer {
 		return []string{"All"}
@@ -167,7 +161,6 @@ func (o *options) serverDryRun() []string {
 	return nil
 }
 
-// refusal prints what is in the way, and ends the command.
 func (o *options) refusal(format string, args ...any) error {
 	return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf(format, args...)}
 }
@@ -178,8 +171,7 @@ func (o *options) say(format string, args ...any) error {
 
 var errDone = errors.New("done")
 
-// until follows the cluster until see is done. What it waits for is printed
-// when it changes.
+// until follows the cluster until see is done. It prints the reason of the wait when it changes.
 func (o *options) until(ctx context.Context, c *cluster.Cluster, see func(*facts.World) (done bool, waits string, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
@@ -212,7 +204,6 @@ var errTimeout = errors.New("timed out")
 
 var errNotInstalled = errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
 
-// attachOptions are attach's flags.
 type attachOptions struct {
 	options
 	ttl          time.Duration
@@ -283,7 +274,6 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
 }
 
-// ticketFor is the ticket that asks for a volume: by its claim where the PersistentVolume can't be read.
 func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
 	ttl := int64(o.ttl / time.Second)
 	if unread != nil {
@@ -292,7 +282,6 @@ func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.Pers
 	return w.ManualTicket(pv, o.node, o.ownNamespace, ttl)
 }
 
-// named is how detach is told which volume: by its claim where the PersistentVolume can't be read.
 func named(pv string, unread *corev1.PersistentVolumeClaim) string {
 	if unread != nil {
 		return fmt.Sprintf("pvc/%s -n %s", unread.Name, unread.Namespace)
@@ -300,8 +289,8 @@ func named(pv string, unread *corev1.PersistentVolumeClaim) string {
 	return pv
 }
 
-// lasts is for how long a ticket has its volumes: one that was there already has what is left of its
-// own time, whatever was asked for now.
+// lasts is for how long a ticket has its volumes: an existing ticket has the rest of its own time, not the
+// requested time.
 func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
 	if created {
 		return fmt.Sprintf(" for %s", ttl)
@@ -317,8 +306,7 @@ func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1
 	return " by a ticket that was there already"
 }
 
-// create writes the ticket, and says whether it was not there yet. One that is there already
-// is the same request.
+// create writes the ticket, and says whether it is new. An existing ticket is the same request.
 func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) (created bool, err error) {
 	created, verb := true, "created"
 	if o.dryRun != dryRunClient {
@@ -333,8 +321,8 @@ func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alph
 	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// await waits until the scheduler has granted a ticket and its volumes are attached. leaves is what takes them
-// away before the ticket ends, to be said after the rest; empty where nothing is known to.
+// await waits until the scheduler has granted a ticket and its volumes are attached. leaves says how they
+// may be taken away before the ticket ends, for the end of the output; empty: no such danger is known.
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) (leaves string, err error) {
 	err = o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
@@ -425,8 +413,8 @@ func (o *options) detach(ctx context.Context, name string) error {
 	return o.awaitGone(ctx, c, pv)
 }
 
-// endManual deletes the tickets by which somebody who may not list PersistentVolumes has had a claim's volume attached:
-// where the volume is, and who of other namespaces has it there, is not for them to see.
+// endManual deletes the tickets that attached a claim's volume, for a user that may not list
+// PersistentVolumes. This user may not see where the volume is, or its users of other namespaces.
 func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, claim *corev1.PersistentVolumeClaim) error {
 	const ask = "kubectl auth can-i list persistentvolumes"
 	pv := claim.Spec.VolumeName
@@ -450,8 +438,7 @@ func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 	return o.say("%s leaves %s unless somebody of another namespace uses it there. Whether it has left can't be seen: %s", pv, o.node, ask)
 }
 
-// unwanted says why a volume is still there that nobody wants: no command
-// makes it go sooner than is safe.
+// unwanted says why an unwanted volume is still there: no command makes it go sooner than is safe.
 func (o *options) unwanted(pv string, at facts.At) error {
 	if at.Reason != nil {
 		return o.refusal("nobody wants %s at %s any more, and it can't leave: %s: %s", pv, o.node, at.Reason.Code, at.Reason.Message)

@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// makeOptions are the flags of ticket make.
 type makeOptions struct {
 	options
 	kind        string
@@ -77,12 +76,11 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// onDrains are what may become of a ticket when its node is cordoned.
+// onDrains are the possible effects of its node's cordon on a ticket.
 func onDrains() []string {
 	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
-// given counts what is true.
 func given(flags ...bool) int {
 	n := 0
 	for _, is := range flags {
@@ -93,7 +91,6 @@ func given(flags ...bool) int {
 	return n
 }
 
-// typeNames are the types of tickets.
 func typeNames() []string {
 	var names []string
 	for _, kind := range ledger.TicketTypes() {
@@ -161,7 +158,6 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	return o.say("%s has its volumes%s, for %s unless it is renewed%s", name, o.at(ctx, c, name), o.ttl, leaves)
 }
 
-// at is where a ticket has its volumes, as far as it can be read.
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {
 	node := o.node
 	if o.detached {
@@ -177,7 +173,7 @@ func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) s
 	return " at " + node
 }
 
-// warnOfNode says that the node is not among those that are seen. The ticket waits for it.
+// warnOfNode warns that the node is not visible. The ticket waits for it.
 func (o *makeOptions) warnOfNode(w *facts.World) error {
 	missing := missingNode(w, o.node)
 	said := command.Ended(missing.Error())
@@ -196,7 +192,7 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	if len(o.parameters) > 0 {
 		ticket.Spec.Parameters = o.parameters
 	}
-	if o.onDrain != string(v1alpha1.OnDrainStay) { // which is what an absent one means
+	if o.onDrain != string(v1alpha1.OnDrainStay) { // an absent value means the same
 		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)
 	}
 	for _, claim := range o.claims {
@@ -208,7 +204,6 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	return ticket
 }
 
-// object finds a ticket's object; nil: there is none.
 func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
@@ -247,7 +242,7 @@ func (o *options) renew(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(ttl)*time.Second, o.suffix())
 }
 
-// mark writes an annotation of a ticket's holder; what says, in an error, what that would do.
+// mark writes an annotation of a ticket's holder; an error names its effect.
 func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
 	if err != nil || o.dryRun == dryRunClient {
@@ -275,7 +270,7 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// letGo answers what a ticket is asked now.
+// letGo answers a ticket's present request to yield.
 func (o *options) letGo(ctx context.Context, name string) error {
 	c, t, err := o.find(ctx, name)
 	if err != nil {
@@ -316,7 +311,6 @@ func (o *options) endTicket(ctx context.Context, name string) error {
 	return o.remove(ctx, c, facts.Requester{Namespace: c.Namespace, Name: name})
 }
 
-// find reads a ticket of the namespace.
 func (o *options) find(ctx context.Context, name string) (*cluster.Cluster, *v1alpha1.VolumeTicket, error) {
 	if err := o.validDryRun(); err != nil {
 		return nil, nil, err

@@ -23,13 +23,12 @@ type page struct {
 	s   Style
 	now time.Time
 	err error
-	// cause has been printed: what it says is not repeated.
+	// cause has been printed, and is not repeated.
 	cause *facts.Cause
-	// done is the advice that has been printed: it is not repeated either.
+	// done is the advice that has been printed, and is not repeated.
 	done []string
 }
 
-// do prints what to do, once.
 func (p *page) do(indent int, text string) {
 	if slices.ContainsFunc(p.done, func(done string) bool { return strings.Contains(done, text) }) {
 		return
@@ -38,7 +37,6 @@ func (p *page) do(indent int, text string) {
 	p.line(indent, "do", text)
 }
 
-// said says whether the headline has said a message already.
 func (p *page) said(message string) bool {
 	return p.cause != nil && message != "" && strings.Contains(p.cause.Message, strings.TrimSuffix(message, "."))
 }
@@ -49,7 +47,6 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// line prints a label and a text that wraps beside it.
 func (p *page) line(indent int, label, text string) {
 	if text == "" {
 		return
@@ -61,8 +58,7 @@ func (p *page) line(indent int, label, text string) {
 	p.s.LiveSaid = p.s.LiveSaid || strings.HasSuffix(p.s.Linked(text), "\n"+LiveNote)
 }
 
-// headline prints the answer, and what to do about its cause: all that most
-// readers need.
+// headline prints the answer, and the advice on its cause: most readers need no more.
 func (p *page) headline(subject, answer string, c *facts.Cause) {
 	paint, about := green, ""
 	if c != nil {
@@ -78,8 +74,7 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	}
 }
 
-// Pod prints why a pod runs or does not: the answer, and with wide all that is
-// known of its volumes and nodes.
+// Pod prints why a pod runs or does not: the answer, and with wide all facts about its volumes and nodes.
 func Pod(w io.Writer, s Style, x facts.Pod, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now, cause: x.Cause}
 	p.headline("pod "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
@@ -98,7 +93,6 @@ func Pod(w io.Writer, s Style, x facts.Pod, now time.Time, wide bool) error {
 	return p.err
 }
 
-// more says what is not shown.
 func (p *page) more(what string) {
 	p.printf("  %s\n", p.s.paint(faint, "-o wide shows "+what))
 }
@@ -125,7 +119,6 @@ func (p *page) podVolume(v facts.PodVolume) {
 	p.reasons(2, v.Reasons)
 }
 
-// identity names a volume in full.
 func identity(v facts.Volume) string {
 	var parts []string
 	if v.PersistentVolume != "" {
@@ -168,7 +161,6 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	}
 }
 
-// held says whether the line of the holder's own node says it all.
 func held(v facts.Volume) bool {
 	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Nodes, func(nv facts.NodeVolume) bool { return nv.Node == v.Holder.Node })
 }
@@ -257,7 +249,7 @@ func (p *page) told(list []facts.Told) {
 	}
 }
 
-// Words says in one line that what nodes have themselves can't be seen, where that is so.
+// Words says in one line that the nodes' own reports can't be seen, where that is true.
 func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
 	p := &page{w: w, s: s}
 	if unseen != nil {
@@ -266,7 +258,7 @@ func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
 	return p.err
 }
 
-// Down prints that components are down, as explain does of what waits for them.
+// Down prints that components are down, as explain does for their dependents.
 func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
 	for i := range list {
@@ -277,8 +269,8 @@ func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
 	return p.err
 }
 
-// Unseen says what could not be read, and which right is missing. It is for
-// the error stream where the output is a table.
+// Unseen names the unread kinds and the missing rights. It goes to the error stream where the output is a
+// table.
 func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
 	p := &page{w: w, s: s}
 	p.unseen(list)
@@ -322,7 +314,6 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 }
 
-// stock says whether what a cluster does not serve is all that Moorage adds to one.
 func stock(missing []string) bool {
 	own := 0
 	for _, resource := range missing {
@@ -381,7 +372,6 @@ func (p *page) storageDetails(x facts.Storage) {
 	}
 }
 
-// podLine is what a pod that uses a claim does, and why not.
 func (p *page) podLine(pod facts.PodNeed) string {
 	switch {
 	case pod.Cause == nil:
@@ -396,7 +386,7 @@ func (p *page) podLine(pod facts.PodNeed) string {
 	return fmt.Sprintf("%s %s (%s%s)", pod.Who, pod.Answer, pod.Cause.Code, p.since(pod.Cause.Since))
 }
 
-// Workload prints what keeps the pods of a workload.
+// Workload prints why the pods of a workload do not run.
 func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now, cause: x.Cause}
 	p.headline(strings.ToLower(x.Kind)+" "+x.Namespace+"/"+x.Name+":", x.Answer, x.Cause)
@@ -451,10 +441,9 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	return p.err
 }
 
-// fewWaiters is how many are named of those that wait for a node, where not all are asked for.
+// fewWaiters is how many waiters of a node are named without wide.
 const fewWaiters = 3
 
-// waitersOfNode names who waits for a node, and for what.
 func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
 	for i, waiter := range list {
 		if i == fewWaiters && !wide && len(list) > fewWaiters+1 {
@@ -465,7 +454,7 @@ func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
 	}
 }
 
-// slots counts a driver's slots at a node, and says what takes each.
+// slots counts a driver's slots at a node, and names the volume in each.
 func (p *page) slots(x *facts.Slots) {
 	limit := "no limit"
 	if x.Limit != nil {
@@ -497,8 +486,8 @@ func fencedSince(p *page, f *facts.Fenced) string {
 	return f.Words() + "; the first of them " + ago(p.now, f.Since) + " ago"
 }
 
-// nodeWord prints what moorage-node says of a node. That it does not run there is worth a
-// line for who wants to know all.
+// nodeWord prints moorage-node's report on a node. Only with wide it says that moorage-node does not run
+// there.
 func (p *page) nodeWord(word *facts.NodeWord, wide bool) {
 	if word == nil {
 		return
@@ -561,7 +550,6 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	return p.err
 }
 
-// parameters says with which parameters volumes are to be attached; empty: with none.
 func parameters(of map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -573,7 +561,6 @@ func parameters(of map[string]string) string {
 	return "with parameters " + strings.Join(list, ", ")
 }
 
-// nodesWord is the label of so many nodes.
 func nodesWord(nodes []string) string {
 	if len(nodes) == 1 {
 		return "node"
@@ -582,13 +569,13 @@ func nodesWord(nodes []string) string {
 }
 
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
-const planOfNow = "No room is reserved. It asks no disruption budget; to do so: `kubectl moorage drain %s --dry-run=server`. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
+const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
 
-// DrainPlan prints what a drain would do. Of many pods those of one workload of which the same is
-// said are printed together, unless wide.
+// DrainPlan prints a drain's plan. Unless wide, pods of a workload with the same answer are printed
+// together.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
@@ -610,7 +597,11 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		p.drainGroup(&x, pods)
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
-		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, x.Node), 0))
+		budgets := ""
+		if !x.AsksBudgets {
+			budgets = fmt.Sprintf("It asks no disruption budget; to do so: `kubectl moorage drain %s --dry-run=server`. ", x.Node)
+		}
+		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, budgets), 0))
 	}
 	stuck := stuckGroups(&x, wide)
 	for _, volumes := range stuck {
@@ -624,7 +615,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	return p.err
 }
 
-// afterColon is a text that begins a sentence as it goes on after a colon.
+// afterColon is a sentence's text for the place after a colon.
 func afterColon(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
@@ -633,7 +624,7 @@ func afterColon(text string) string {
 	return string(unicode.ToLower(first)) + text[size:]
 }
 
-// drainGroups are the pods of a plan that are printed together, in the order of their first ones.
+// drainGroups are the pods of a plan that are printed together, in the order of their first pods.
 func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 	var groups [][]facts.DrainPod
 	places := map[string]int{}
@@ -651,7 +642,6 @@ func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 	return groups
 }
 
-// stuckGroups are the volumes that can't leave and are printed together: those that the same keeps.
 func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
 	var groups [][]facts.Volume
 	for i := range x.Stuck {
@@ -685,7 +675,7 @@ func (p *page) stuckGroup(volumes []facts.Volume) {
 	p.reasons(2, []facts.Reason{*v.Reason})
 }
 
-// drainKey is the same for pods of one workload of which the same is said, wherever they would go.
+// drainKey is the same for pods of a workload with the same answer, at any destination.
 func drainKey(pod *facts.DrainPod) string {
 	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
 	for _, n := range pod.Nodes {
@@ -697,7 +687,7 @@ func drainKey(pod *facts.DrainPod) string {
 	return strings.Join(parts, "\n")
 }
 
-// drainSign is what becomes of pods: of one, or of several that may go to different nodes.
+// drainSign is a plan for pods: for a single pod, or for several with different destinations.
 func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
 	pod := &pods[0]
 	to := "would go to " + destinations(pods)
@@ -716,7 +706,7 @@ func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
 	return p.s.paint(green, to)
 }
 
-// destinations are the nodes to which pods would go; of several pods each with how many of them.
+// destinations are the nodes that pods would go to; with several pods each node has its number of pods.
 func destinations(pods []facts.DrainPod) string {
 	if len(pods) == 1 {
 		return pods[0].To
@@ -761,15 +751,14 @@ func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
 	}
 }
 
-// Finding is a finding of doctor's, as it is shown.
+// Finding is a finding of doctor's, for the screen.
 type Finding struct {
 	Sign                          string
 	Good, Bad                     bool
 	Check, Message, Evidence, Fix string
 }
 
-// Findings prints findings, and of the good ones only the number unless all
-// are asked for.
+// Findings prints findings; of the good findings only the number, unless all are asked for.
 func Findings(w io.Writer, s Style, list []Finding, all bool) error {
 	p := &page{w: w, s: s}
 	good := 0

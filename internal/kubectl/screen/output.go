@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen prints facts: as tables with cli-runtime's printers, as
-// screens for people, and as JSON, YAML or by a template for programs. It
-// computes nothing.
+// Package screen prints facts: as tables with cli-runtime's printers, as screens for people, and as JSON,
+// YAML or by a template for programs. It computes nothing.
 package screen
 
 import (
@@ -25,23 +24,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// APIVersion is that of everything printed as JSON or YAML. It is versioned by
-// the same rules as the API: fields are added, and never change their meaning.
+// APIVersion is the version of all JSON or YAML output. It follows the API's rules: fields are added, and
+// never change their meaning.
 const APIVersion = "cli.moorage.dev/v1alpha1"
 
-// Output is the -o flag and those that go with it.
+// Output is the -o flag with its related flags.
 type Output struct {
 	// Format is empty for people, "wide", or one of the structured formats.
 	Format    string
 	NoHeaders bool
-	// SortBy is the field by which a list is sorted, as kubectl get --sort-by has it; empty: as it is.
+	// SortBy is the field that a list is sorted by, as in kubectl get --sort-by; empty: unsorted.
 	SortBy string
 
 	table bool
 }
 
-// NewOutput returns the flags of a command; table says whether it prints a table,
-// whose headers can be left out.
+// NewOutput returns the flags of a command; table says whether it prints a table, with headers that can be
+// left out.
 func NewOutput(table bool) *Output { return &Output{table: table} }
 
 // AddFlags adds the flags to a command.
@@ -59,12 +58,12 @@ func (o *Output) AddFlags(cmd *cobra.Command) {
 	}
 }
 
-// AddSort adds the flag by which a list is sorted.
+// AddSort adds the flag --sort-by.
 func (o *Output) AddSort(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.SortBy, "sort-by", "", "Sort by this field of -o json, such as .node or .cause.since")
 }
 
-// Sort sorts values by the field of their JSON that --sort-by names. Those without it come first.
+// Sort sorts values by the field of their JSON that --sort-by names. Values without it come first.
 func Sort[T any](o *Output, list []T, value func(T) any) []T {
 	path := jsonpath.New("sort-by").AllowMissingKeys(true)
 	if o.SortBy == "" || path.Parse(relaxed(o.SortBy)) != nil {
@@ -101,7 +100,7 @@ func formats() []string {
 	return []string{"json", "yaml", nameFormat, wideFormat, jsonPath}
 }
 
-// Validate returns an error for a format that is none.
+// Validate returns an error for an unknown format.
 func (o *Output) Validate() error {
 	if err := jsonpath.New("sort-by").Parse(relaxed(o.SortBy)); o.SortBy != "" && err != nil {
 		return fmt.Errorf("--sort-by %q: %w", o.SortBy, err)
@@ -116,11 +115,11 @@ func (o *Output) Validate() error {
 // Structured says whether the output is for programs.
 func (o *Output) Structured() bool { return o.Format != "" && o.Format != wideFormat }
 
-// Wide says whether everything is asked for.
+// Wide says whether the format is wide.
 func (o *Output) Wide() bool { return o.Format == wideFormat }
 
-// Print prints a value for programs, as an object of a kind. A list is printed
-// as the kind's List, with items. Commands to run next are as in s.
+// Print prints a value for programs, as an object of a kind. A list is printed as the kind's List, with
+// items. s adapts the suggested commands.
 func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 	raw, err := facts.JSON(value)
 	if err != nil {
@@ -142,13 +141,13 @@ func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 	return o.printFields(w, s, kind, fields)
 }
 
-// Item is one of a list whose items have kinds of their own.
+// Item is an item of a list with different kinds.
 type Item struct {
 	Kind  string
 	Value any
 }
 
-// PrintItems is Print for a list of which each item says its kind, as kubectl's own lists do.
+// PrintItems is Print for a list with the kind in each item, as in kubectl's own lists.
 func (o *Output) PrintItems(w io.Writer, s Style, kind string, list []Item) error {
 	items := []any{}
 	for _, item := range list {
@@ -176,11 +175,11 @@ func (o *Output) printFields(w io.Writer, s Style, kind string, fields map[strin
 	return printer.PrintObj(&unstructured.Unstructured{Object: fields}, w)
 }
 
-// told are the fields that have words of this program, and commands to run next among them.
-// Those of others, such as messages of drivers, stay as they are.
+// told are the fields with this program's own words and suggested commands. Other fields, such as drivers'
+// messages, stay unchanged.
 var told = []string{"do", "changes", "fix", "say", "note"}
 
-// ask has the commands to run next of a value ask what was asked.
+// ask adapts the suggested commands in a value to the cluster or file that was asked.
 func (s Style) ask(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -198,7 +197,6 @@ func (s Style) ask(value any) {
 	}
 }
 
-// printJSON prints with a printer that makes JSON.
 func printJSON(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
 		var text bytes.Buffer
@@ -210,8 +208,6 @@ func printJSON(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	})
 }
 
-// printYAML prints with a printer that makes YAML of JSON: YAML's own reader refuses control
-// characters that are no escapes, which JSON may have.
 func printYAML(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
 		raw, err := json.Marshal(object)
@@ -246,8 +242,7 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 	return printer, nil
 }
 
-// nameField says which field of a kind names the object of the cluster that it is
-// about, and of which resource that is.
+// nameField is the field of a kind that names its object of the cluster, and the object's resource.
 func nameField(kind string) (resource, field string) {
 	switch strings.TrimSuffix(kind, "List") {
 	case "Volume", "VolumeExplanation":
@@ -301,7 +296,6 @@ func printNames(object printable, w io.Writer) error {
 	return nil
 }
 
-// printable is what printers take.
 type printable = runtime.Object
 
 // relaxed takes "holder.node" and ".holder.node" for "{.holder.node}".

@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// A pipe gets no escape sequence and no bar; a terminal gets both, and with
-// NO_COLOR bars only.
+// A pipe gets no escape sequence and no bar; a terminal gets both, and with NO_COLOR bars only.
 func TestStyles(t *testing.T) {
 	slots := []facts.Slots{{Node: "n", Ready: true, Registered: true, Driver: "d", Used: 2, Reserved: 1, Limit: new(int32(4)), Free: new(int32(1))}}
 	show := func(s Style) string {
@@ -64,7 +63,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// The output is for programs only where it says so, and nonsense is refused.
+// The output is for programs only where its format says so, and an unknown format is refused.
 func TestOutputFormats(t *testing.T) {
 	for format, structured := range map[string]bool{"": false, "wide": false, "json": true, "yaml": true, "jsonpath={.kind}": true} {
 		o := NewOutput(true)
@@ -88,7 +87,7 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
-// -o name prints what kubectl takes again, each object once.
+// -o name prints names that kubectl accepts, each object once.
 func TestNames(t *testing.T) {
 	slots := []map[string]any{{"node": "worker-1", "driver": "a", "free": 2}, {"node": "worker-1", "driver": "b"}}
 	tickets := []map[string]any{{"name": "nightly"}, {"name": "db-0", "derived": true}}
@@ -110,8 +109,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The widest rows that there can be of names of ordinary length fit, whatever their states
-// and reasons are; a name that is longer is whole all the same.
+// With names of ordinary length the widest rows fit, for all states and reasons; a longer name stays whole.
 func TestTablesFit(t *testing.T) {
 	now, since := time.Unix(1e9, 0), time.Unix(1e9, 0).Add(-71*time.Hour)
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -163,7 +161,7 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
-// -o wide has every name whole, and nothing that the default merges.
+// -o wide has every name whole, without the default's merged columns.
 func TestWideIsWhole(t *testing.T) {
 	pod := facts.Requester{Kind: "Pod", Namespace: "shop", Name: "web-6d4cf56db6-x7k2p"}
 	table := Volumes([]facts.Volume{{
@@ -186,7 +184,7 @@ func TestWideIsWhole(t *testing.T) {
 	}
 }
 
-// A name is shortened in its middle, where those of one workload are the same.
+// A name is shortened in its middle: the names of a workload's pods agree there.
 func TestShortName(t *testing.T) {
 	for name, want := range map[string]string{"db-0": "db-0", "web-6d4cf56db6-x7k2p": "web-6…-x7k2p", "twelve-chars": "twelve-chars"} {
 		if got := shortName(name, 12); got != want {
@@ -195,8 +193,8 @@ func TestShortName(t *testing.T) {
 	}
 }
 
-// Commands to run next ask what was asked: the same cluster, or the same file;
-// those that a file can't answer say so.
+// Suggested commands ask the same cluster, or the same file; a file's answer marks the commands that it
+// can't answer.
 func TestLinked(t *testing.T) {
 	live := Style{Flags: "--context prod"}
 	file := Style{Bundle: "it's.tar.gz"}
@@ -228,8 +226,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// Of many pods in a drain plan those of one workload of which the same is said stand together;
-// wide, and of few, each stands by itself.
+// Many pods in a drain plan are grouped by workload and answer; few pods, or all with wide, stand alone.
 func TestDrainPlanGroups(t *testing.T) {
 	plan := facts.DrainPlan{Node: "worker-1", Waits: 5}
 	for i := range 8 {

@@ -20,7 +20,6 @@ import (
 
 // Style is how text is set. The zero value is for a file or a pipe.
 type Style struct {
-	// Terminal: colours and bars are shown.
 	Terminal bool
 	// Colour is off on a terminal with NO_COLOR (https://no-color.org).
 	Colour bool
@@ -28,18 +27,17 @@ type Style struct {
 	Width int
 	// Height of the terminal in lines; 0 when it is not known.
 	Height int
-	// Bundle is the file that is asked in place of a cluster; empty for a cluster.
+	// Bundle is the file that answers instead of a cluster; empty for a cluster.
 	Bundle string
-	// Flags are those by which the user named the cluster, as a shell takes them: commands to
-	// run next have them too, or they would act on another one.
+	// Flags are the user's flags for the cluster, as a shell takes them: suggested commands repeat them, or
+	// they would act on another cluster.
 	Flags string
-	// UnseenSaid: what could not be read has been said already, above.
+	// UnseenSaid: the unread kinds are named above already.
 	UnseenSaid bool
-	// LiveSaid: LiveNote stands above already.
-	LiveSaid bool
+	LiveSaid   bool
 }
 
-// Widths of text: of a pipe's, and the most that is pleasant to read.
+// Widths of text: a pipe's, and the widest for easy reading.
 const (
 	plainWidth = 80
 	mostWidth  = 120
@@ -59,7 +57,6 @@ func StyleOf(w io.Writer) Style {
 	return s
 }
 
-// colour is an SGR parameter.
 type colour string
 
 const (
@@ -86,12 +83,12 @@ func (s Style) Columns() int {
 	return s.Width
 }
 
-// ownLine is a command in a text, between code marks, and the mark of punctuation behind it.
+// ownLine is a command in a text, between code marks, and the punctuation after it.
 var ownLine = regexp.MustCompile("`(kubectl [^`]+)`[.,;:)]*")
 
-// Wrap breaks text between words so that each line, with the indent before it,
-// fits. The first line has no indent: a label stands there. A command between code marks gets a line
-// of its own, whole and without punctuation, so that it can be copied.
+// Wrap breaks text between words: each line, with the indent before it, fits. The first line has no indent:
+// a label stands there. A command between code marks gets its own line, whole and without punctuation, for
+// copying.
 func (s Style) Wrap(text string, indent int) string {
 	text, live := strings.CutSuffix(s.Linked(text), "\n"+LiveNote)
 	margin := "\n" + strings.Repeat(" ", indent)
@@ -136,30 +133,30 @@ func (s Style) wrapped(text string, indent int) string {
 	return b.String()
 }
 
-// pages is where the pages of docs are read: who has this program need not have them.
+// pages is the address of the pages of docs: a user of this program may not have them.
 const pages = "https://github.com/moorage-dev/moorage/blob/main/"
 
-// pageName is the name of a page in a text, with what comes before it.
+// pageName is the name of a page in a text, with the character before it.
 var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
 
-// asks is how a command begins that a bundle can answer; acts, one of kubectl's own, or one
-// that a bundle can't answer: it asks or changes a cluster.
+// asks finds commands that a bundle can answer. acts finds kubectl's own commands, and commands that ask or
+// change a cluster, which a bundle can't answer.
 var (
 	asks = regexp.MustCompile(`\bkubectl moorage (explain|volumes|nodes|tickets|ticket explain|drain-plan|doctor|top|web)\b`)
 	acts = regexp.MustCompile(`\bkubectl (moorage )?(attach|detach|ticket (make|renew|end)|bundle|-n|get|describe|logs|auth|taint|label|annotate|delete|patch|apply|uncordon|cordon|drain|rollout|scale)\b`)
 )
 
-// LiveNote stands behind a command that asks or changes a cluster where a bundle advises it.
+// LiveNote follows a command that asks or changes a cluster, where a bundle suggests it.
 const LiveNote = "(This file can't answer that command: it acts on a cluster, your current context's unless --context names another.)"
 
-// Linked is a text in which pages of docs have their addresses, and commands to run next
-// ask what was asked: the same file, or the same cluster.
+// Linked is a text with the addresses of pages of docs, and with suggested commands that ask the same file
+// or cluster.
 func (s Style) Linked(text string) string {
 	return s.Asking(pageName.ReplaceAllString(text, "${1}"+pages+"${2}"))
 }
 
-// Asking is a text whose commands to run next ask what was asked. Where a file was asked that
-// can't answer one of them, LiveNote follows on a line of its own.
+// Asking is a text with suggested commands that ask the same file or cluster. Where a file can't answer a
+// command, LiveNote follows on its own line.
 func (s Style) Asking(text string) string {
 	note := ""
 	if s.Bundle != "" && !s.LiveSaid && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
@@ -173,7 +170,7 @@ func (s Style) Asking(text string) string {
 	return with(s.Flags, acts, text) + note
 }
 
-// with is a text whose commands of a kind have flags. Those of a plugin stand behind its name.
+// with adds flags to a text's commands of a kind. A plugin's flags follow its name.
 func with(flags string, commands *regexp.Regexp, text string) string {
 	if flags == "" {
 		return text
@@ -194,7 +191,6 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// plainWord is one that a shell takes as it is.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
 
 // ago is an age as kubectl get shows it; "-" when the time is not known.
@@ -205,8 +201,8 @@ func ago(now, t time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-// mark begins the escape sequences that this program makes. It has a number that each run
-// draws anew: text that comes from the cluster or a file can't have it.
+// mark begins this program's escape sequences. It has a number that is drawn anew in each run: text from
+// the cluster or a file can't contain it.
 var mark = newMark()
 
 func newMark() string {
@@ -215,16 +211,14 @@ func newMark() string {
 	return fmt.Sprintf("\x1b[%d;", binary.BigEndian.Uint64(raw[:]))
 }
 
-// plainMark is what a terminal gets in the place of mark.
 const plainMark = "\x1b["
 
 // visible is a writer of text for people: see Visible.
 type visible struct{ to io.Writer }
 
-// Visible returns a writer that shows control characters, and those that change the
-// direction of text or show nothing, as escapes (\x1b, \u202e): names and messages come
-// from drivers, tenants and files, and must not steer the reader's terminal. Only the
-// colours of this package pass, and line ends and tabs.
+// Visible returns a writer that escapes control characters, and characters that are invisible or change the
+// direction of text (\x1b, \u202e). Names and messages come from drivers, tenants and files, and must not
+// steer the reader's terminal. Only this package's colours, line ends and tabs pass.
 func Visible(w io.Writer) io.Writer {
 	if w == nil {
 		return nil
@@ -232,7 +226,8 @@ func Visible(w io.Writer) io.Writer {
 	return &visible{to: Raw(w)}
 }
 
-// Raw is the writer below Visible's, for what is not text for people; others are their own.
+// Raw is the writer below Visible's, for output other than text for people; another writer is returned as
+// it came.
 func Raw(w io.Writer) io.Writer {
 	if v, ok := w.(*visible); ok {
 		return v.to
@@ -240,7 +235,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Write writes whole characters: a part of one is shown as bytes.
+// Write writes whole characters: a part of a character is shown as bytes.
 func (v *visible) Write(raw []byte) (int, error) {
 	if _, err := io.WriteString(v.to, strings.ReplaceAll(shown(string(raw)), mark, plainMark)); err != nil {
 		return 0, err
@@ -248,8 +243,8 @@ func (v *visible) Write(raw []byte) (int, error) {
 	return len(raw), nil
 }
 
-// shown is a text with escapes for what a terminal would obey or hide. The sequences of this
-// program stay as they are.
+// shown escapes the characters of a text that a terminal would obey or hide, but not this program's own
+// sequences.
 func shown(text string) string {
 	return escaped(text, "\n\t")
 }
@@ -282,9 +277,8 @@ func escaped(text, keep string) string {
 	return b.String()
 }
 
-// escapedJSON is a JSON text of the same value in which such characters, which stand in its
-// strings only, are escapes. It is YAML, too: YAML knows no pairs of escapes for the rare
-// characters beyond \uffff, which therefore stay.
+// escapedJSON is the same JSON value with escapes for such characters, which occur only in its strings. It
+// is also YAML: YAML has no pairs of escapes for the rare characters beyond \uffff, and these stay.
 func escapedJSON(raw string) string {
 	var b strings.Builder
 	for _, r := range raw {

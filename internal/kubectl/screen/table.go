@@ -19,17 +19,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// What is shown by default fits plainWidth columns where names are of ordinary length, as
-// below: each table has the columns that most readers need, and merges what fits one.
-// Names that somebody may have to copy, of a claim, node, driver or ticket, stay whole: a
-// longer one makes its line longer. Those of pods that hold a volume or wait for it are
-// shortened in their middle. -o wide has every column and every name, whatever the width.
+// By default a table fits plainWidth columns if names have ordinary length, as below: each table has the
+// columns that most readers need, and merges some. Names that a user may have to copy, of a claim, node,
+// driver or ticket, stay whole, and make longer lines. Names of pods that hold a volume or wait for it are
+// shortened in their middle. -o wide has every column and every name, at any width.
 const (
 	nsNameWidth = 23 // namespace/name of a pod or ticket
 	claimWidth  = 19 // namespace/name of a claim
 	nodeWidth   = 12
 	driverWidth = 18
-	podWidth    = 12 // to which a pod's name is shortened
+	podWidth    = 12 // of a shortened pod name
 )
 
 // Table prints rows as kubectl get does.
@@ -45,8 +44,8 @@ type column struct {
 	wide, narrow bool
 }
 
-// newTable makes a table without rows. A column whose name begins with "+" is shown with -o
-// wide only, one with "-" only without it.
+// newTable makes a table without rows. A column with "+" before its name is shown with -o wide only, and
+// with "-" only without it.
 func newTable(columns ...string) *Table {
 	t := &Table{}
 	for _, c := range columns {
@@ -63,7 +62,7 @@ func (t *Table) add(key string, cells ...string) {
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// lines are the cells that are shown, below the columns' names unless those are left out.
+// lines are the visible cells, below the columns' names unless those are left out.
 func (t *Table) lines(o *Output) [][]string {
 	var names []string
 	for _, c := range t.columns {
@@ -92,11 +91,11 @@ func (t *Table) Print(w io.Writer, o *Output, s Style) error {
 	return NewRows(w).Print(t, o, s)
 }
 
-// gap is the space between columns: kubectl's own is 3, for which 80 columns are too few.
+// gap is the space between columns: kubectl's own 3 are more than 80 columns allow.
 const gap = 2
 
-// Rows prints tables below each other, in columns that get wider where they have to, and
-// never narrower. It is serial.
+// Rows prints tables below each other, in columns that get wider where they have to, and never narrower. It
+// is serial.
 type Rows struct {
 	to     io.Writer
 	widths []int
@@ -105,7 +104,7 @@ type Rows struct {
 // NewRows returns rows that are printed to a writer.
 func NewRows(to io.Writer) *Rows { return &Rows{to: to} }
 
-// Print prints a table below the ones before.
+// Print prints a table below the earlier tables.
 func (r *Rows) Print(t *Table, o *Output, s Style) error {
 	lines := t.lines(o)
 	for _, cells := range lines {
@@ -128,8 +127,8 @@ func (r *Rows) Print(t *Table, o *Output, s Style) error {
 	return err
 }
 
-// Changed leaves only the rows that seen does not hold as they are, notes them
-// there and returns their places: what kubectl get -w prints next.
+// Changed keeps only the rows that differ from seen, notes them there and returns their places: kubectl get
+// -w prints these next.
 func (t *Table) Changed(seen map[string]string) []int {
 	var changed []int
 	var rows [][]string
@@ -149,7 +148,6 @@ func (t *Table) Changed(seen map[string]string) []int {
 	return changed
 }
 
-// none stands for an empty cell, as in kubectl get.
 const none = "<none>"
 
 func orNone(text string) string {
@@ -195,7 +193,7 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 	return t
 }
 
-// nodesOf names the node of a volume that is at one, and counts them otherwise.
+// nodesOf names the only node of a volume, or counts the nodes.
 func nodesOf(nodes []string) string {
 	if len(nodes) > 1 {
 		return number(len(nodes)) + " nodes"
@@ -211,8 +209,7 @@ func who(list []facts.Waiter) []facts.Requester {
 	return all
 }
 
-// holdersOf says where a volume is, for whom and since when; for a shared one,
-// of all its nodes.
+// holdersOf is a volume's node, its users there and the start; for a shared volume, of all its nodes.
 func holdersOf(v facts.Volume) (nodes []string, holders []facts.Requester, since time.Time) {
 	if v.Holder != nil {
 		return []string{v.Holder.Node}, v.Holder.For, v.Holder.Since
@@ -237,8 +234,7 @@ func shortNames(list []facts.Requester) string {
 	return list[0].Namespace + "/" + list[0].Name + others(list)
 }
 
-// short is shortNames without the namespace, which is that of the claim, in no more than
-// podWidth columns.
+// short is shortNames without the namespace, which is the claim's, in no more than podWidth columns.
 func short(list []facts.Requester) string {
 	if len(list) == 0 {
 		return ""
@@ -253,8 +249,8 @@ func others(list []facts.Requester) string {
 	return " +" + number(len(list)-1)
 }
 
-// shortName takes out the middle of a name that is longer than a width: pods of one workload
-// begin alike and end differently.
+// shortName removes the middle of a name that is longer than a width: a workload's pods differ only at the
+// end.
 func shortName(name string, width int) string {
 	if len(name) <= width {
 		return name
@@ -263,8 +259,8 @@ func shortName(name string, width int) string {
 	return name[:head] + "…" + name[len(name)-(width-1-head):]
 }
 
-// Tickets is the table of tickets. One of a pod goes by the pod's name: its own is the
-// pod's UID, which -o wide has.
+// Tickets is the table of tickets. A pod's ticket is listed by the pod's name: its own name is the pod's
+// UID, which -o wide has.
 func Tickets(list []facts.Ticket, now time.Time) *Table {
 	t := newTable("-TICKET", "-TYPE", "+NAMESPACE", "+NAME", "+TYPE", "+FOR", "NODE", "-STATUS", "+STATE", "+REASON", "+PRIORITY", "+VOLUMES", "AGE")
 	for _, x := range list {
@@ -275,7 +271,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 			reason = "NodeNotReady"
 		}
 		status := cmp.Or(reason, x.State)
-		if x.Yielding != "" && !x.NodeNotReady { // as its status.state
+		if x.Yielding != "" && !x.NodeNotReady { // as in its status.state
 			status, reason = v1alpha1.TicketYielding, cmp.Or(reason, v1alpha1.TicketYielding)
 		}
 		name, kind, node := x.Name, x.Type, orNone(x.Node)
@@ -291,7 +287,6 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 	return t
 }
 
-// waits is the table of pods and tickets that wait.
 func waits(list []view.Wait, now time.Time) *Table {
 	t := newTable("WAITING", "NODE", "STATUS", "WAITED")
 	for _, x := range list {
@@ -300,8 +295,7 @@ func waits(list []view.Wait, now time.Time) *Table {
 	return t
 }
 
-// The signs of a bar of slots, in their order: they tell the kinds apart
-// without colour, too.
+// The signs of a bar of slots, in their order: they show the kinds also without colour.
 const (
 	signUsed     = "█"
 	signKept     = "▓"
@@ -311,8 +305,8 @@ const (
 	signFree     = "·"
 )
 
-// A bar has no more signs than there is room for beside a row's other cells; one sign then
-// stands for several slots.
+// The number of signs of a bar is limited by the room beside a row's other cells; one sign then stands for
+// several slots.
 const (
 	leastSigns = 15
 	mostSigns  = 40
@@ -323,8 +317,7 @@ func (s Style) signs() int { return min(max(s.Columns()-plainWidth+leastSigns, l
 // BarLegend explains the bar.
 const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signUnknown + " unknown  " + signReserved + " reserved  " + signFree + " free"
 
-// Slots is the table of nodes and their drivers' slots. The bar is for
-// terminals.
+// Slots is the table of nodes and their drivers' slots. The bar is for terminals.
 func Slots(list []facts.Slots, s Style) *Table {
 	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+UNKNOWN", "+RESERVED", "+FREE", "+LIMIT"}
 	if s.Terminal {
@@ -349,7 +342,6 @@ func Slots(list []facts.Slots, s Style) *Table {
 	return t
 }
 
-// taken is how many slots are taken, of how many.
 func taken(x facts.Slots) string {
 	n := number(int(x.Taken()))
 	if x.Limit == nil {
@@ -358,7 +350,6 @@ func taken(x facts.Slots) string {
 	return n + "/" + number(int(*x.Limit))
 }
 
-// notesOf is what else there is to know of a row, what matters most first.
 func notesOf(x facts.Slots) []string {
 	var notes []string
 	if x.NotVisible {
@@ -366,7 +357,7 @@ func notesOf(x facts.Slots) []string {
 	}
 	switch {
 	case x.Missing:
-		return append(append(notes, "no such Node"), notesOfWord(x)...) // which has no CSINode either
+		return append(append(notes, "no such Node"), notesOfWord(x)...) // a missing node has no CSINode either
 	case !x.Ready && x.OutOfService:
 		notes = append(notes, "not ready, tainted")
 	case !x.Ready:
@@ -393,7 +384,6 @@ func notesOf(x facts.Slots) []string {
 	return notes
 }
 
-// notesOfWord is what the node says of itself.
 func notesOfWord(x facts.Slots) []string {
 	var notes []string
 	add := func(n int32, what string) {
@@ -412,8 +402,8 @@ func notesOfWord(x facts.Slots) []string {
 	return notes
 }
 
-// bar draws the slots in their order, scaled down where there are many. What
-// is there at all is seen: no kind is rounded to nothing.
+// bar draws the slots in their order, scaled down where there are many. Each kind that is there keeps at
+// least one sign.
 func bar(x facts.Slots, most int) string {
 	free := int32(0)
 	if x.Free != nil {
@@ -444,7 +434,6 @@ func bar(x facts.Slots, most int) string {
 	return b.String()
 }
 
-// paintBars colours the signs of bars in text that is laid out already.
 func (s Style) paintBars(text string) string {
 	if !s.Colour {
 		return text
@@ -485,14 +474,14 @@ func number(n int) string { return strconv.Itoa(n) }
 type Top struct {
 	Slots   []facts.Slots
 	Waits   []view.Wait
-	Volumes []facts.Volume // those that are on their way, stuck, or waited for
-	Down    []facts.Cause  // components without which nothing is granted, attached or detached
+	Volumes []facts.Volume // moving, stuck, or waited for
+	Down    []facts.Cause  // the components that are down
 	Totals  view.Totals
 	Now     time.Time
 }
 
-// TopOf takes what top shows out of a cluster: who waits and volumes of a namespace, or of all where
-// that is empty.
+// TopOf takes the content of top from a cluster, with the waiters and volumes of a namespace, or of all
+// where it is empty.
 func TopOf(w *facts.World, namespace string) Top {
 	v := view.Of(w).In(namespace)
 	t := Top{Slots: w.ListSlots(), Waits: v.Waits, Down: w.ControllersDown(), Totals: v.Count(), Now: w.Now}
@@ -506,7 +495,8 @@ func TopOf(w *facts.World, namespace string) Top {
 	return t
 }
 
-// room orders nodes: first nodes that are not ready, then full nodes, then the other nodes by their free slots.
+// room orders nodes: first nodes that are not ready, then full nodes, then the other nodes by their free
+// slots.
 func room(x *facts.Slots) int32 {
 	switch {
 	case !x.Ready:
@@ -519,7 +509,7 @@ func room(x *facts.Slots) int32 {
 	return *x.Free
 }
 
-// Print prints the screen, who waits first.
+// Print prints the screen, the waiters first.
 func (t Top) Print(w io.Writer, s Style) error {
 	_, err := io.WriteString(w, strings.Join(append(t.Head(s), ""), "\n")+"\n")
 	if err == nil {
@@ -528,7 +518,7 @@ func (t Top) Print(w io.Writer, s Style) error {
 	return err
 }
 
-// Tables prints what stands below the head.
+// Tables prints the tables below the head.
 func (t Top) Tables(w io.Writer, s Style) error {
 	for _, part := range []*Table{waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now), Slots(t.Slots, s)} {
 		if part.Len() == 0 {
@@ -544,7 +534,7 @@ func (t Top) Tables(w io.Writer, s Style) error {
 	return nil
 }
 
-// Head is what stands above the tables.
+// Head is the part above the tables.
 func (t Top) Head(s Style) []string {
 	x, at := t.Totals, t.Now.UTC().Format("15:04:05")
 	nodes := facts.Count(x.Nodes, "node")

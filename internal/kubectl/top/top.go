@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is kubectl moorage top: slots, waiting pods and volumes on their
-// way, as they change.
+// Package top is kubectl moorage top: slots, waiting pods and moving volumes, with every change.
 //
-// Reads: everything the ledger is made of, with watches; events of pods that don't start. Decides: nothing.
+// Reads: all objects of the ledger, with watches; events of pods that don't start. Decides: nothing.
 // Writes: nothing.
 package top
 
@@ -23,7 +22,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// tick is how often ages are drawn anew when nothing changes.
 const tick = time.Second
 
 // NewCommand makes the command.
@@ -52,7 +50,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// show prints the screen once.
 func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	w, err := c.Read(ctx)
 	if err != nil {
@@ -89,13 +86,12 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	return errors.Join(failed, err)
 }
 
-// model is what is on the screen.
 type model struct {
 	base  *command.Base
 	clock func() time.Time
 	top   screen.Top
 	read  bool // the cluster has been read
-	from  int  // the first line of the tables that is shown
+	from  int  // the first visible line of the tables
 }
 
 type ticked struct{}
@@ -105,7 +101,7 @@ func nextTick() tea.Cmd { return tea.Tick(tick, func(time.Time) tea.Msg { return
 // Init begins to tick.
 func (m *model) Init() tea.Cmd { return nextTick() }
 
-// Update takes in what the cluster, the clock or the user says.
+// Update handles messages of the cluster, the clock or the user.
 func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case screen.Top:
@@ -134,7 +130,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// parts are the lines of the head and of the tables, and how many of these there is room for.
+// parts are the lines of the head and of the tables, and how many table lines there is room for.
 func (m *model) parts() (head, lines []string, room int) {
 	s := m.base.Style()
 	m.top.Now = m.clock()

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version is kubectl moorage version: which release this program is, and
-// which releases run in the cluster.
+// Package version is kubectl moorage version: the releases of this program and of Moorage in the cluster.
 //
-// Reads: the API server's version and kinds, and the pods and Leases of Moorage's
-// components.
-// Decides: nothing. Writes: nothing.
+// Reads: the API server's version and kinds, and the pods and Leases of Moorage's components. Decides:
+// nothing. Writes: nothing.
 package version
 
 import (
@@ -30,21 +28,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Versions is what is printed.
+// Versions is the output.
 type Versions struct {
 	Client     string   `json:"client"`
 	Kubernetes string   `json:"kubernetes,omitempty"`
 	Images     []string `json:"images,omitempty"` // of Moorage's pods, sorted
-	// Installed says that the cluster serves Moorage's kinds; Leaders are the
-	// components that hold a Lease that is not over, sorted. Both are known where pods
-	// are not seen, or run elsewhere.
+	// Installed says that the cluster serves Moorage's kinds; Leaders are the components with a valid
+	// Lease, sorted. Both are known even where pods are not seen, or run elsewhere.
 	Installed bool     `json:"installed"`
 	Leaders   []string `json:"leaders,omitempty"`
 	// Error says why the cluster was not asked, or did not answer.
 	Error string `json:"error,omitempty"`
 }
 
-// patience is for how long a cluster may take to answer.
 const patience = 5 * time.Second
 
 // NewCommand makes the command.
@@ -75,7 +71,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// ask asks the cluster, if there is one that answers. The error is one of the kubeconfig.
+// ask asks the cluster, if one answers. The error is the kubeconfig's.
 func (v *Versions) ask(ctx context.Context, b *command.Base) error {
 	c, err := b.Connect()
 	if errors.Is(err, command.ErrNoCluster) {
@@ -106,7 +102,6 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) error {
 	return nil
 }
 
-// images lists the images of Moorage's pods.
 func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, error) {
 	list, err := c.Kube.CoreV1().Pods(home).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
@@ -121,7 +116,6 @@ func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, err
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// leaders lists Moorage's components that lead; none where Leases may not be listed.
 func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 	list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -136,7 +130,6 @@ func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 	return found
 }
 
-// moorage says what is known of Moorage in the cluster.
 func (v *Versions) moorage() string {
 	switch {
 	case len(v.Images) > 0:

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view is what the page of kubectl moorage web draws: nodes with their slots,
-// volumes, who waits, and for what.
+// Package view has the content of the page of kubectl moorage web: nodes with their slots, volumes,
+// waiters, and the reasons of their waits.
 //
-// Reads: facts, whose every statement is taken over as it is. Decides: nothing. Writes:
-// nothing.
+// Reads: facts, without change. Decides: nothing. Writes: nothing.
 package view
 
 import (
@@ -18,39 +17,36 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// View is a cluster at one instant. Lists are sorted by the names of what they hold. It is
-// not changed once made.
+// View is a cluster at one instant. Lists are sorted by name. It is not changed once made.
 type View struct {
-	// Taken is the cluster's own time.
 	Taken   time.Time `json:"taken"`
 	Nodes   []Node    `json:"nodes"`
 	Volumes []Volume  `json:"volumes"`
-	// Waits are the pods that wait, and VolumeTickets that nothing is done for yet.
+	// Waits are the waiting pods, and the VolumeTickets that nothing is done for yet.
 	Waits []Wait `json:"waits"`
-	// Links are the edges of the graph of waits.
 	Links []Link `json:"links"`
-	// Unseen is what the viewer may not read: what follows from it is missing.
+	// Unseen may not be read by the viewer: facts that depend on it are missing.
 	Unseen []facts.Unseen `json:"unseen"`
 	Totals Totals         `json:"totals"`
 }
 
-// Totals count what a view has.
+// Totals count the parts of a view.
 type Totals struct {
 	Nodes    int `json:"nodes"`
 	NotReady int `json:"notReady"`
-	// Full are ready nodes at which a driver takes no more.
+	// Full are ready nodes with a driver that takes no more.
 	Full int `json:"full"`
-	// Taken are the slots that are taken at ready nodes, of Limit where limits are known; Stuck
-	// those at nodes that are not ready, which have no others.
+	// Taken are the slots that are taken at ready nodes, of Limit where limits are known. Stuck are the
+	// taken slots at nodes that are not ready.
 	Taken int `json:"taken"`
 	Limit int `json:"limit"`
 	Stuck int `json:"stuck"`
-	// Waiting are pods and tickets, Moving volumes that are neither where they are to be nor free.
+	// Waiting are pods and tickets. Moving are volumes that are neither in place nor free.
 	Waiting int `json:"waiting"`
 	Moving  int `json:"moving"`
 }
 
-// Count counts what the view has.
+// Count counts the parts of the view.
 func (v *View) Count() Totals {
 	t := Totals{Nodes: len(v.Nodes), Waiting: len(v.Waits)}
 	for i := range v.Nodes {
@@ -81,12 +77,12 @@ func (v *View) Count() Totals {
 	return t
 }
 
-// Moves says whether a volume of a state is neither where it is to be nor free, or something keeps it.
+// Moves says whether a volume is neither in place nor free by its state, or something keeps it.
 func Moves(state string, kept bool) bool {
 	return kept || !slices.Contains([]string{"Attached", "InUse", "Free", "Kept", "NotProvisioned"}, state)
 }
 
-// In is the view with what waits, and the volumes, of a namespace only; of all where it is empty.
+// In is the view with only a namespace's waiters and volumes; with all where it is empty.
 func (v *View) In(namespace string) *View {
 	if namespace == "" {
 		return v
@@ -114,14 +110,13 @@ type Driver struct {
 	Name       string `json:"name"`
 	Registered bool   `json:"registered"`
 	Exhausted  bool   `json:"exhausted,omitempty"`
-	// Limit and Free are those of facts.Slots.
+	// Limit and Free are from facts.Slots.
 	Limit *int32 `json:"limit,omitempty"`
 	Free  *int32 `json:"free,omitempty"`
-	// Slots are those that are taken.
 	Slots []Slot `json:"slots"`
 }
 
-// The states of a slot that is taken. Those that nobody has taken are free.
+// The states of a taken slot. All other slots are free.
 const (
 	Used     = "used"
 	Kept     = "kept"
@@ -132,24 +127,23 @@ const (
 
 // Slot is a slot that a volume takes.
 type Slot struct {
-	// Volume is the key of a Volume, or the name of one that is not provisioned yet.
+	// Volume is the key of a Volume, or the name of a volume that is not provisioned yet.
 	Volume string `json:"volume"`
 	Slot   string `json:"slot"`
-	// State is that of the volume at the node.
-	State string `json:"state"`
-	// Users are references.
+	// State is the volume's state at the node.
+	State string   `json:"state"`
 	Users []string `json:"users,omitempty"`
 }
 
 // Volume is a volume that may need an attachment.
 type Volume struct {
-	Key    string `json:"key"` // of a reference: its PersistentVolume, or driver^handle
+	Key    string `json:"key"` // as in a reference: its PersistentVolume, or driver^handle
 	Claim  string `json:"claim,omitempty"`
 	Driver string `json:"driver"`
 	Handle string `json:"handle"`
 	Access string `json:"access"`
 	State  string `json:"state"`
-	// Holder is the node that has it, Next who gets it then, Reason the code of what keeps it.
+	// Holder is its node, Next the waiter that gets it then, Reason the code of its obstacle.
 	Holder string `json:"holder,omitempty"`
 	Next   string `json:"next,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -157,7 +151,7 @@ type Volume struct {
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// Wait is who waits.
+// Wait is a waiting pod or ticket.
 type Wait struct {
 	Ref    string    `json:"ref"`
 	Node   string    `json:"node,omitempty"`
@@ -165,16 +159,16 @@ type Wait struct {
 	Code   string    `json:"code,omitempty"`
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
-	// Behind is the node that is not ready, or gone, and that it waits for.
+	// Behind is the node, not ready or gone, that it waits for.
 	Behind string `json:"behind,omitempty"`
 }
 
-// Link says that one waits for the other, or can't leave because of it.
+// Link is an edge between two objects: the first waits for the second, can't leave because of it, or is
+// used by it.
 type Link struct {
 	From string `json:"from"` // a reference
-	// To is a reference; empty where no single object is waited for.
-	To string `json:"to,omitempty"`
-	// How is one of the constants below.
+	// To is a reference; empty where the wait is not for a single object.
+	To      string    `json:"to,omitempty"`
 	How     string    `json:"how"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -183,7 +177,6 @@ type Link struct {
 	Do      string    `json:"do,omitempty"`
 }
 
-// How one thing is linked to another.
 const (
 	WaitsFor = "waits for"
 	IsNext   = "is next for"
@@ -194,7 +187,7 @@ const (
 	DetachedFor = "stays detached for" // a volume, for a ticket
 )
 
-// References of objects: what follows the first slash is the name.
+// References of objects: the name follows the first slash.
 const (
 	kindPod    = "pod/"
 	kindTicket = "ticket/"
@@ -281,8 +274,7 @@ func reference(r facts.Requester) string {
 	return kindTicket + r.Namespace + "/" + r.Name
 }
 
-// Refs are the references of all objects, those that somebody waits for or that are not
-// well before others.
+// Refs are the references of all objects. Objects that others wait for, or that are not well, come first.
 func (v *View) Refs() []string {
 	var list []string
 	known := map[string]bool{"": true}
@@ -322,18 +314,16 @@ func (v *View) Refs() []string {
 	return list
 }
 
-// graph gathers who waits for what.
 type graph struct {
 	view *View
-	// linked are the pairs that an edge exists of: a pod names its volume, and the volume
-	// names who waits for it.
+	// linked are the pairs with an edge: a pod names its volume, and the volume names its waiters.
 	linked map[[2]string]bool
-	// nodes are the view's, by reference. A ticket may name one that there is not.
+	// nodes are the view's, by reference. A ticket may name a missing node.
 	nodes map[string]bool
 }
 
-// mostNodeReasons bounds the edges of a pod that no node can take: nodes that say the same
-// are one, and the first ones say what matters.
+// mostNodeReasons bounds the edges of a pod that no node can take: nodes with the same verdict share an
+// edge, and the first edges have the important reasons.
 const mostNodeReasons = 3
 
 func (g *graph) link(l Link) {
@@ -346,13 +336,11 @@ func (g *graph) link(l Link) {
 	}
 }
 
-// because is an edge for a reason.
 func (g *graph) because(from, to, how string, r *facts.Reason) {
 	g.link(Link{From: from, To: to, How: how, Code: r.Code, Message: r.Message, Since: r.Since, Until: r.Until, Do: r.Do})
 }
 
-// pod adds a pod that waits: for its own node, which is dead, for its volumes, or for nodes
-// that could take them.
+// pod adds a pod that waits: for its own dead node, for its volumes, or for nodes that could take them.
 func (g *graph) pod(p *facts.PodWait) {
 	from := reference(p.Who)
 	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since, Behind: p.Behind})
@@ -391,7 +379,7 @@ func (g *graph) pod(p *facts.PodWait) {
 		}
 		g.because(from, to, WaitsFor, &r)
 	}
-	if added == 0 { // no node is a choice for it, whatever its volumes
+	if added == 0 { // its rules allow no node, with any volumes
 		l := Link{From: from, How: WaitsFor, Code: p.Code, Message: p.Answer, Since: p.Since}
 		if c != nil {
 			l.Do = c.Do
@@ -400,7 +388,6 @@ func (g *graph) pod(p *facts.PodWait) {
 	}
 }
 
-// ticket adds a VolumeTicket that is not satisfied.
 func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
 	if t.For != "" || len(t.Reasons) == 0 {
 		return
@@ -410,7 +397,7 @@ func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
 	g.because(from, nodeRef(r.Node), WaitsFor, r)
 }
 
-// volume adds who waits for a volume, where it is meanwhile, and who uses it there.
+// volume adds a volume's waiters, its present place, and its users there.
 func (g *graph) volume(v *facts.Volume) {
 	self := volumeRef(v)
 	if v.Next != nil {
@@ -449,7 +436,6 @@ func (g *graph) volume(v *facts.Volume) {
 	}
 }
 
-// nodeRef is the reference of a node; empty for none.
 func nodeRef(name string) string {
 	if name == "" {
 		return ""
@@ -457,7 +443,6 @@ func nodeRef(name string) string {
 	return kindNode + name
 }
 
-// volumeRef is the reference of a volume; of its claim where there is no volume yet.
 func volumeRef(v *facts.Volume) string {
 	switch {
 	case v.Key() != "":
@@ -480,26 +465,25 @@ func (v *View) sort() {
 // Delta leads from one view to a later one.
 type Delta struct {
 	Taken time.Time `json:"taken"`
-	// Nodes, Volumes and Waits are those that are new or differ; Gone names those that
-	// are no more.
+	// Nodes, Volumes and Waits are new or changed; Gone names the removed ones.
 	Nodes   []Node   `json:"nodes,omitempty"`
 	Volumes []Volume `json:"volumes,omitempty"`
 	Waits   []Wait   `json:"waits,omitempty"`
 	Gone    Gone     `json:"gone,omitzero"`
 	Totals  Totals   `json:"totals"`
-	// Links and Unseen are whole; nil where they are as they were.
+	// Links and Unseen are complete lists; nil where they are unchanged.
 	Links  *[]Link         `json:"links,omitempty"`
 	Unseen *[]facts.Unseen `json:"unseen,omitempty"`
 }
 
-// Gone names what is no more.
+// Gone names removed objects.
 type Gone struct {
 	Nodes   []string `json:"nodes,omitempty"`
 	Volumes []string `json:"volumes,omitempty"`
 	Waits   []string `json:"waits,omitempty"`
 }
 
-// Diff is what leads from one view to another.
+// Diff is the delta from one view to another.
 func Diff(from, to *View) Delta {
 	d := Delta{Taken: to.Taken, Totals: to.Totals}
 	d.Nodes, d.Gone.Nodes = diff(from.Nodes, to.Nodes, nodeName)

@@ -56,7 +56,7 @@ func worlds(t *testing.T) map[string]*facts.World {
 			}
 			for part := range bytes.SplitSeq(raw, []byte("\n---\n")) {
 				if object, _, err := decoder.Decode(part, nil, nil); err == nil {
-					objects.Add(object) // others are read for causes that are no volume's
+					objects.Add(object) // other kinds are read for causes other than a volume's
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestSlotsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// What a link names can be looked at: it is a node, a volume or a pod that there is.
+// A link leads to an existing node, volume or pod.
 func TestLinksLeadSomewhere(t *testing.T) {
 	links := 0
 	for name, w := range worlds(t) {
@@ -156,7 +156,6 @@ func TestChainOfADeadNode(t *testing.T) {
 	}
 }
 
-// applied is the view that a delta leads to.
 func applied(v *View, d Delta) *View {
 	out := &View{
 		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen, Totals: d.Totals,
@@ -191,7 +190,7 @@ func apply[T any](was, changed []T, gone []string, name func(*T) string) []T {
 	return append(out, changed...)
 }
 
-// A delta leads from any view to any other, and is empty between two that show the same.
+// A delta leads from any view to any other, and is empty between equal views.
 func TestDeltasLeadFromViewToView(t *testing.T) {
 	var views []*View
 	for _, w := range worlds(t) {
@@ -208,7 +207,7 @@ func TestDeltasLeadFromViewToView(t *testing.T) {
 	}
 }
 
-// The page reads lists without looking whether they are there.
+// The page reads lists without a check for null.
 func TestListsAreNeverNull(t *testing.T) {
 	if raw := text(t, Of(facts.NewWorld(facts.Objects{}, time.Unix(0, 0)))); strings.Contains(raw, "null") {
 		t.Error(raw)
@@ -246,7 +245,8 @@ func TestPodsAtDeadNodesWait(t *testing.T) {
 	}
 }
 
-// Wherever explain has a remedy for a pod that waits, the page has one, at the pod or at what it waits for.
+// If explain has a remedy for a waiting pod, the page has a remedy at the pod, or at the object that it
+// waits for.
 func TestWaitingPodsHaveRemedies(t *testing.T) {
 	for name, w := range worlds(t) {
 		v := Of(w)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web is kubectl moorage web: a page on this machine that shows nodes and their
-// slots, where volumes are, who waits and for what.
+// Package web is kubectl moorage web: a page on this machine that shows nodes and their slots, the volumes'
+// places, the waiters and the reasons of their waits.
 //
-// Reads: everything the ledger is made of, as it changes; Leases and events of what is
-// looked at; the API server's version, to see that it answers. Decides: nothing: what is
-// shown is computed in facts and explain. Writes: nothing but the file of --out.
+// Reads: all objects of the ledger, as they change; Leases and events of the selected objects; the API
+// server's version, to see that it answers. Decides: nothing: facts and explain compute the content.
+// Writes: only the file of --out.
 package web
 
 import (
@@ -47,7 +47,6 @@ const examples = `  # Open the page in the browser
   # Write the page into one file, and attach it to the incident
   kubectl moorage web --out incident.html`
 
-// options are the flags.
 type options struct {
 	base    *command.Base
 	address string
@@ -94,7 +93,6 @@ func (o *options) run(ctx context.Context) error {
 	return o.serve(ctx, c)
 }
 
-// source names what is shown: the file, or the cluster.
 func (o *options) source(c *cluster.Cluster) string {
 	if file := o.base.Flags.Bundle; file != "" {
 		return filepath.Base(file)
@@ -102,14 +100,13 @@ func (o *options) source(c *cluster.Cluster) string {
 	return c.Config.Host
 }
 
-// serve serves the page until ctx ends.
 func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	h, ended := newHub(), make(chan error, 2)
 	_, changed := h.get()
 	go func() { ended <- follow(ctx, c, o.base.Plain(), h) }()
-	select { // an error of the first look is this command's
+	select { // an error of the first read is the command's
 	case err := <-ended:
 		return err
 	case <-changed:
@@ -125,7 +122,6 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	return o.listen(ctx, s, ended)
 }
 
-// listen serves the page until ctx or what it shows ends.
 func (o *options) listen(ctx context.Context, s *server, ended chan error) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
 	if err != nil {
@@ -143,7 +139,6 @@ func (o *options) listen(ctx context.Context, s *server, ended chan error) error
 	}
 }
 
-// announce prints the page's address, and opens it.
 func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 	host := at.String()
 	if a, err := netip.ParseAddrPort(host); err == nil {
@@ -164,16 +159,15 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 	}
 }
 
-// say warns on the error stream. A stream that nobody reads stops nothing.
+// say warns on the error stream. A closed stream stops nothing.
 func (o *options) say(format string, args ...any) {
 	_ = o.base.Say(o.base.Streams.ErrOut, format, args...)
 }
 
-// idle is how many times as long as it took to make a view no other one is made, beside
-// what the cluster's own following waits.
+// idle is the pause between views, as a multiple of the time that a view took, in addition to the delay of
+// following the cluster.
 const idle = 1
 
-// follow makes a view of the cluster at every change.
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
 	return c.FollowStarting(ctx, func(w *facts.World) error {
 		began := time.Now()
@@ -186,8 +180,7 @@ func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) err
 	})
 }
 
-// probe says whether the API server still answers: a watch that is silent looks like a
-// cluster in which nothing happens.
+// probe says whether the API server still answers: a silent watch looks like a cluster without changes.
 func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -201,10 +194,9 @@ func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	}
 }
 
-// mostStored bounds the objects whose details are in a page of one file.
+// mostStored bounds the objects with details in a one-file page.
 const mostStored = 300
 
-// write writes the page as one file.
 func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	w, err := c.Read(ctx)
 	if err != nil {
@@ -234,7 +226,6 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	return o.tell("shows the cluster at %s, %s. Open it in a browser.", w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
 }
 
-// extent says of how many objects a page has the details.
 func extent(stored, all int, unseen []facts.Unseen) string {
 	var hidden []string
 	for _, u := range unseen {
@@ -253,10 +244,9 @@ func extent(stored, all int, unseen []facts.Unseen) string {
 	return fmt.Sprintf("with what is known of %d of its %d objects", stored, all)
 }
 
-// stream is the --out that stands for the output stream.
 const stream = "-"
 
-// tell says what the page that was written shows; nothing where it went to the output stream.
+// tell describes the written page; nothing where it went to the output stream.
 func (o *options) tell(format string, args ...any) error {
 	if o.out == stream {
 		return nil
@@ -264,7 +254,6 @@ func (o *options) tell(format string, args ...any) error {
 	return o.base.Say(o.base.Streams.Out, "%s "+format, append([]any{o.out}, args...)...)
 }
 
-// store writes a page of one file.
 func (o *options) store(s Static) error {
 	if o.out == stream {
 		return WriteStatic(o.base.Streams.Out, s)
@@ -272,7 +261,7 @@ func (o *options) store(s Static) error {
 	return command.WriteWhole(o.out, func(w io.Writer) error { return WriteStatic(w, s) })
 }
 
-// openBrowser opens a page with what the system opens pages with, and does not wait for it.
+// openBrowser opens a page with the system's opener, and does not wait for it.
 func openBrowser(ctx context.Context, url string) error {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {
@@ -285,14 +274,14 @@ func openBrowser(ctx context.Context, url string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // what the browser says is nobody's business
+	go func() { _ = cmd.Wait() }() // the browser's result is ignored
 	return nil
 }
 
 //go:embed assets
 var assets embed.FS
 
-// The files of the page. Each module comes after those that it imports.
+// The files of the page. Each module comes after the modules that it imports.
 const (
 	indexPage = "index.html"
 	style     = "style.css"
@@ -312,24 +301,23 @@ func asset(name string) []byte {
 	return raw
 }
 
-// Static is what a page in one file shows.
+// Static is the content of a page in one file.
 type Static struct {
 	Source string     `json:"source"`
 	Taken  time.Time  `json:"taken"`
 	View   *view.View `json:"view,omitempty"`
-	// Details are by reference; those of other objects were left out.
+	// Details are by reference; some objects have none.
 	Details map[string]Detail `json:"details,omitempty"`
 }
 
-// The lines of the page that name its files.
 const (
 	styleLine  = `<link rel="stylesheet" href="style.css">`
 	scriptLine = `<script type="module" src="main.js"></script>`
 	headLine   = `<meta charset="utf-8">`
 )
 
-// WriteStatic writes the page as one file that loads nothing. What it shows is data in it:
-// encoding/json writes <, > and & as escapes, so that no name ends the element that it is in.
+// WriteStatic writes the page as one file that loads nothing. The content is data in it: encoding/json
+// escapes <, > and &, and no name can end its element.
 func WriteStatic(w io.Writer, s Static) error {
 	data, err := facts.JSON(s)
 	if err != nil {
@@ -343,8 +331,8 @@ func WriteStatic(w io.Writer, s Static) error {
 	return err
 }
 
-// single makes one file of a page: with its script, its style and its data in place of the lines that
-// name them. It may run its own script.
+// single makes one file of a page: its script, its style and its data replace the lines that name them. It
+// may run its own script.
 func single(page, script string, data []byte) (string, error) {
 	css := string(asset(style))
 	for _, text := range []string{script, css} {
@@ -366,7 +354,6 @@ func single(page, script string, data []byte) (string, error) {
 	return page, nil
 }
 
-// replaceOnce replaces a line of the page.
 func replaceOnce(page, line, with string) (string, error) {
 	before, after, found := strings.Cut(page, line)
 	if !found {
@@ -375,7 +362,7 @@ func replaceOnce(page, line, with string) (string, error) {
 	return before + with + after, nil
 }
 
-// bundled is modules in one: without their imports, which are all of each other.
+// bundled joins modules into one, without their imports of each other.
 func bundled(names ...string) string {
 	var out strings.Builder
 	for _, name := range names {
@@ -388,7 +375,7 @@ func bundled(names ...string) string {
 	return out.String()
 }
 
-// hashOf is the source by which a content security policy lets a text run.
+// hashOf is the source that allows a text to run in a content security policy.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -18,39 +18,36 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// Detail is what is known of one object.
+// Detail has the known facts about one object.
 type Detail struct {
 	Ref    string `json:"ref"`
 	Answer string `json:"answer"`
-	// Cause is what is wrong, and what to do; nil where nothing is.
+	// Cause is the problem with its remedy; nil where there is none.
 	Cause *facts.Cause `json:"cause,omitempty"`
-	// Text is what kubectl moorage explain -o wide prints, Commands what says the same in a
+	// Text is the output of kubectl moorage explain -o wide, and Commands give the same output in a
 	// terminal.
 	Text     string   `json:"text,omitempty"`
 	Commands []string `json:"commands,omitempty"`
 	// Volume is the volume, of a volume or a claim.
 	Volume *facts.Volume `json:"volume,omitempty"`
-	// Plan is what a drain of a node would do.
-	Plan *Plan `json:"plan,omitempty"`
+	Plan   *Plan         `json:"plan,omitempty"`
 }
 
 // Plan is a drain plan.
 type Plan struct {
 	Answer string `json:"answer"`
-	// Waits: something known or unseen stands in the way of a drain, as for the exit code of
-	// drain-plan.
+	// Waits: a known or hidden fact stands in the way of a drain, as for drain-plan's exit code.
 	Waits bool   `json:"waits"`
 	Text  string `json:"text"`
 }
 
-// details looks objects up in a world.
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
-	style   screen.Style // of the text: its commands ask what is shown
+	style   screen.Style // of the text: its commands ask the same cluster or file
 }
 
-// of is what is known of an object that is named as in view.
+// of has the facts about an object, by a reference as in view.
 func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	kind, name, _ := strings.Cut(ref, "/")
 	namespace, inNamespace, _ := strings.Cut(name, "/")
@@ -75,8 +72,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	return out, err
 }
 
-// ask has the commands to run next of a detail ask what is shown. What it changes is the
-// detail's own.
+// ask adapts the suggested commands of a detail to the page's cluster or file. It changes only copies.
 func (d *details) ask(x *Detail) {
 	if x.Cause != nil {
 		c := *x.Cause
@@ -88,7 +84,7 @@ func (d *details) ask(x *Detail) {
 	}
 }
 
-// viewOf is a view whose commands to run next ask what is shown.
+// viewOf is a view with suggested commands for the page's cluster or file.
 func viewOf(w *facts.World, s screen.Style) *view.View {
 	v := view.Of(w)
 	for i := range v.Links {
@@ -97,7 +93,6 @@ func viewOf(w *facts.World, s screen.Style) *view.View {
 	return v
 }
 
-// explained is what explain says of an object.
 func (d *details) explained(ctx context.Context, kind, namespace, name string) (Detail, error) {
 	x, err := explain.Of(ctx, d.cluster, d.world, d.style, kind, namespace, name)
 	if err != nil {
@@ -117,11 +112,11 @@ func inside(namespace string) string {
 	return " -n " + namespace
 }
 
-// plainName is a name that a shell takes as it is. The API server lets no others pass; a
-// bundle may come from anybody.
+// plainName is a name that a shell takes without quotes. The API server accepts no other names, but a
+// bundle may come from a stranger.
 var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
-// commands is a command line to copy; none where a name is not what the API server allows.
+// commands is a command line to copy; none where the API server would not accept a name.
 func (d *details) commands(line string, names ...string) []string {
 	for _, name := range names {
 		if name != "" && !plainName.MatchString(name) {
@@ -131,7 +126,6 @@ func (d *details) commands(line string, names ...string) []string {
 	return []string{d.style.Linked("kubectl moorage " + line)}
 }
 
-// volume is what is known of a volume, by its PersistentVolume where it has one.
 func (d *details) volume(ctx context.Context, key string) (Detail, error) {
 	found, ok := d.world.VolumeOf(key)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// A page replaces a file that others could read by one that only its owner can.
+// A page replaces a file that others could read by a private file.
 func TestOutIsForItsOwner(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(name, []byte("old"), 0o644); err != nil {

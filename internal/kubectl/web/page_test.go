@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// forbidden are the ways by which a text could become markup, style or code, and those to
-// load something from elsewhere.
+// forbidden are the ways to make markup, style or code from a text, and to load foreign content.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc|setHTML|\beval\(|new Function|` +
 	`setAttribute\('(?:on|style)|javascript:|importScripts|https?://|//[a-z]+\.[a-z]|@import|url\(`)
 
@@ -45,8 +44,8 @@ var (
 	declared = regexp.MustCompile(`(?m)^(?:export )?(?:async )?(?:function|class|const|let) ([A-Za-z_]+)`)
 )
 
-// In a page of one file the modules follow each other: each comes after those that it
-// imports, and no two have a name in common.
+// In a one-file page the modules follow each other: each comes after its imports, and no two define the
+// same name.
 func TestModulesCanBeOne(t *testing.T) {
 	seen := map[string]string{}
 	for i, name := range modules() {
@@ -73,7 +72,7 @@ func TestModulesCanBeOne(t *testing.T) {
 
 const hostile = "</script><script>alert(1)</script><!--<script>\u2028\"'&<img src=x onerror=alert(1)>"
 
-// The page in one file says what the data says, whatever names are in it, and loads nothing.
+// The one-file page shows its data, with any names, and loads nothing.
 func TestStaticPage(t *testing.T) {
 	s := Static{Source: hostile, Taken: noon(), Details: map[string]Detail{"node/" + hostile: {Answer: hostile, Text: hostile}}, View: &view.View{
 		Nodes: []view.Node{{Name: hostile}}, Volumes: []view.Volume{{Key: hostile, Claim: hostile}}, Waits: []view.Wait{{Ref: "pod/" + hostile, Answer: hostile}},

@@ -41,7 +41,7 @@ const (
 // server serves the page. Its handlers are safe for parallel use.
 type server struct {
 	hub *hub
-	// source names the cluster or the file, frozen says that its time does not pass.
+	// source names the cluster or the file; frozen says that its time stands still.
 	source string
 	frozen bool
 	clock  func() time.Time
@@ -50,7 +50,6 @@ type server struct {
 	streams, details *semaphore.Weighted
 }
 
-// newServer is a server of a page until ctx ends.
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
@@ -59,7 +58,6 @@ func (s *server) handler(token, host string) http.Handler {
 	return &guard{token: token, host: host, next: s.routes()}
 }
 
-// routes are the answers of the page, for whoever may ask.
 func (s *server) routes() http.Handler {
 	s.streams, s.details = semaphore.NewWeighted(mostStreams), semaphore.NewWeighted(mostDetails)
 	router := mux.NewRouter().SkipClean(true)
@@ -72,7 +70,7 @@ func (s *server) routes() http.Handler {
 
 func (s *server) page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(asset(indexPage)) // who asked has gone
+	_, _ = w.Write(asset(indexPage)) // the client has gone
 }
 
 func (s *server) asset(w http.ResponseWriter, r *http.Request) {
@@ -87,17 +85,16 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 		kind = "text/css; charset=utf-8"
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(content) // who asked has gone
+	_, _ = w.Write(content) // the client has gone
 }
 
-// serveDetail answers what is known of one object.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(ctx context.Context) (any, error) {
 		return s.detail(ctx, r.URL.Query().Get("ref"))
 	})
 }
 
-// answer answers with a value that takes some time to make, to a few at once.
+// answer answers with a value that takes time to compute, for a few requests at once.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTime)
 	defer cancel()
@@ -118,12 +115,12 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx c
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if raw, err := facts.JSON(d); err == nil {
-		_, _ = w.Write(raw) // who asked has gone
+		_, _ = w.Write(raw) // the client has gone
 	}
 }
 
-// stream sends the view, then what changes of it, as server-sent events. Each browser is
-// led from what it was sent last to what is so now, whatever was between.
+// stream sends the view, then its changes, as server-sent events. Each browser gets the difference from its
+// last event to the present, without the states between.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	if !s.streams.TryAcquire(1) {
 		http.Error(w, fmt.Sprintf("%d pages are open already", mostStreams), http.StatusServiceUnavailable)
@@ -136,7 +133,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	_ = s.each(r.Context(), ticker.C, func(m message) error { return out.send(m) }) // a browser that does not read is gone
 }
 
-// each sends the view, then what changes of it, until ctx ends; at every beat, too, where nothing changes.
+// each sends the view, then its changes, until ctx ends; it also sends at every beat without a change.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {
@@ -154,7 +151,7 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 	}
 }
 
-// message leads from what a browser has to what is so now.
+// message leads from a browser's last state to the present.
 func (s *server) message(last, now state) message {
 	m := message{Seq: now.seq, Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
 	switch {
@@ -167,7 +164,6 @@ func (s *server) message(last, now state) message {
 	return m
 }
 
-// events writes server-sent events, compressed where the browser can read it.
 type events struct {
 	out     io.Writer
 	zip     *gzip.Writer
@@ -186,7 +182,6 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 	return e
 }
 
-// send writes one event, and gives up on a browser that does not read.
 func (e *events) send(m any) error {
 	raw, err := facts.JSON(m)
 	if err != nil {
@@ -206,18 +201,16 @@ func (e *events) send(m any) error {
 	return e.control.Flush()
 }
 
-// state is what is known at one instant.
 type state struct {
-	// seq rises with every new view.
 	seq   uint64
 	view  *view.View
 	world *facts.World
-	// problem says why what is shown may be old; empty where nothing is wrong.
+	// problem says why the page may be out of date; empty: it is not.
 	problem string
 }
 
-// hub has the latest state, and says when there is a newer one. Whoever is slow misses
-// those between: nobody waits for anybody. Safe for parallel use.
+// hub has the latest state, and signals a newer one. A slow reader misses the states between, and delays no
+// other reader. Safe for parallel use.
 type hub struct {
 	mu      sync.Mutex
 	now     state
@@ -251,38 +244,37 @@ func (h *hub) change(do func(*state)) {
 	h.changed = make(chan struct{})
 }
 
-// message is what a browser gets: first the whole view, then what leads from one to the next.
+// message is sent to a browser: first the whole view, then the change from each view to the next.
 type message struct {
-	// Seq is the view that the browser then has, From the one that Delta begins with.
+	// Seq is the browser's view after the message, From the view that Delta begins with.
 	Seq   uint64      `json:"seq"`
 	From  uint64      `json:"from,omitempty"`
 	View  *view.View  `json:"view,omitempty"`
 	Delta *view.Delta `json:"delta,omitempty"`
-	// Now is the cluster's time, and Frozen that it does not pass.
+	// Now is the cluster's time; Frozen: it stands still.
 	Now     time.Time `json:"now"`
 	Frozen  bool      `json:"frozen,omitempty"`
 	Source  string    `json:"source,omitempty"`
 	Problem string    `json:"problem,omitempty"`
 }
 
-// newToken is a secret that nobody guesses: 256 random bits, as a URL may have them.
+// newToken is an unguessable secret: 256 random bits, as a URL may have them.
 func newToken() string {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// policy is what the page may do: run and load what this server sends, and nothing else.
-// No text becomes markup or code (trusted types).
+// policy is the page's permissions: it runs and loads only this server's content. No text becomes markup or
+// code (trusted types).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; frame-ancestors 'none'"
 
-// guard lets through only requests of the page itself. Every website that is open in the
-// same browser can send requests to localhost: they lack the token, come under the name of
-// another host (DNS rebinding), or with another origin.
+// guard lets through only requests of the page itself. Every website that is open in the same browser can
+// send requests to localhost: they lack the token, or name another host (DNS rebinding) or another origin.
 type guard struct {
 	token string
-	// host is the address that was asked for by name; loopback is always right.
+	// host is the requested address by name; loopback is always right.
 	host string
 	next http.Handler
 }
@@ -297,7 +289,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	// Who is refused keeps no connection: others of this machine have no token, either.
+	// A refused client keeps no connection: other users of this machine have no token.
 	h.Set("Connection", "close")
 	switch {
 	case refused(w, r, g.host):
@@ -317,8 +309,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, inner)
 }
 
-// LocalOnly lets through only requests that programs of this machine send, and not those of
-// websites that are open in a browser of it.
+// LocalOnly lets through only requests from programs of this machine, and refuses websites that are open in
+// its browser.
 func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !refused(w, r, "") {
@@ -327,7 +319,7 @@ func LocalOnly(next http.Handler) http.Handler {
 	})
 }
 
-// refused refuses a request that comes under the name of another host, or from a website.
+// refused refuses a request that names another host, or comes from a website.
 func refused(w http.ResponseWriter, r *http.Request, host string) bool {
 	switch {
 	case !rightHost(r.Host, host):
@@ -340,8 +332,8 @@ func refused(w http.ResponseWriter, r *http.Request, host string) bool {
 	return true
 }
 
-// rightHost says whether a request names this machine, or the address that was asked for.
-// The port may be another one: that of an SSH tunnel. A website that has its name resolve to 127.0.0.1 still sends its name.
+// rightHost says whether a request names this machine, or the requested address. The port may differ, as in
+// an SSH tunnel. A website with a name that resolves to 127.0.0.1 still sends its name.
 func rightHost(host, asked string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -359,8 +351,7 @@ func rightHost(host, asked string) bool {
 	return address.IsLoopback() || err == nil && all.IsUnspecified()
 }
 
-// sameOrigin says whether a request comes from the page itself, or from who typed its
-// address or followed a link to it.
+// sameOrigin says whether a request comes from the page itself, or from a typed address or a followed link.
 func sameOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

@@ -25,7 +25,6 @@ const token = "the-token"
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// world is a cluster of nodes without anything at them.
 func world(names ...string) *facts.World {
 	var o facts.Objects
 	for _, name := range names {
@@ -39,7 +38,6 @@ func set(h *hub, names ...string) {
 	h.set(w, view.Of(w))
 }
 
-// serving serves a page of a cluster with one node.
 func serving(t *testing.T, host string) (*httptest.Server, *hub) {
 	t.Helper()
 	h := newHub()
@@ -55,7 +53,6 @@ func serving(t *testing.T, host string) (*httptest.Server, *hub) {
 	return web, h
 }
 
-// ask sends a request with headers; Host stands for the name that is asked for.
 func ask(t *testing.T, method, url string, headers map[string]string) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -80,8 +77,8 @@ func ask(t *testing.T, method, url string, headers map[string]string) (int, stri
 	return answer.StatusCode, string(raw), answer.Header
 }
 
-// Only the page itself gets an answer: not who lacks the token, nor another website of the
-// same browser, whatever it knows.
+// Only the page itself gets an answer: a client without the token gets none, and another website of the
+// same browser gets none either, with any knowledge.
 func TestOnlyThePageIsAnswered(t *testing.T) {
 	web, _ := serving(t, "127.0.0.1")
 	own := strings.TrimPrefix(web.URL, "http://")
@@ -142,7 +139,7 @@ func TestOnlyThePageIsAnswered(t *testing.T) {
 	}
 }
 
-// Who has others of the network let in, names the address that they use.
+// A user that admits the network names the address that clients use.
 func TestOtherAddressesAreByName(t *testing.T) {
 	for host, c := range map[string]struct{ asked, refused string }{
 		"192.0.2.7": {"192.0.2.7:80", "192.0.2.8:80"},
@@ -175,7 +172,7 @@ func TestLocalOnly(t *testing.T) {
 	}
 }
 
-// Who has no token can't keep connections open, and so not all of them.
+// A client without the token can't keep connections open, and can't use them all up.
 func TestWithoutTokenTheConnectionEnds(t *testing.T) {
 	web, _ := serving(t, "127.0.0.1")
 	for path, kept := range map[string]bool{"/": false, "/other/": false, "/" + token + "/": true} {
@@ -203,7 +200,6 @@ func TestTokensDiffer(t *testing.T) {
 	}
 }
 
-// reader reads the messages of a stream.
 type reader struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -238,8 +234,8 @@ func (r reader) next() message {
 	return message{}
 }
 
-// A browser gets the whole view first, then what changes of it, in order; one that comes
-// later, or again, gets the whole.
+// A browser gets the whole view first, then its changes, in order; a browser that comes later, or again,
+// gets the whole view.
 func TestStream(t *testing.T) {
 	web, h := serving(t, "127.0.0.1")
 	first := listen(t, web)
@@ -261,13 +257,13 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A browser that does not read holds up nobody, and misses nothing that still is so.
+// A browser that does not read delays no other, and later gets the present state in full.
 func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	h := newHub()
 	set(h, "n0")
 	slow, _ := h.get()
 	for _, name := range []string{"a", "b", "c"} {
-		set(h, "n0", name) // nobody reads, and this returns
+		set(h, "n0", name) // with no reader this still returns
 	}
 	now, _ := h.get()
 	s := &server{clock: noon}
@@ -282,7 +278,7 @@ func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// So many pages may be open, and the next one is told so.
+// The number of open pages is limited, and the next page gets a message.
 func TestStreamsAreBounded(t *testing.T) {
 	web, _ := serving(t, "127.0.0.1")
 	for range mostStreams {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition writes a condition of a pod: for pods that wait (plugins/volumehold), that may be
-// tried again (plugins/extender), and whose Binding is not answered (plugins/internal/binding).
+// Package condition writes a condition of a pod. It serves pods that wait (plugins/volumehold),
+// pods that may be tried again (plugins/extender), and pods with an unanswered Binding
+// (plugins/internal/binding).
 //
 // Reads: nothing. Writes: pods/status, by a patch.
 package condition
@@ -17,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Patch writes one condition of a pod and leaves the others alone. The API server answers with a
-// conflict if the pod has another UID or resource version than only names.
+// Patch writes a single condition of a pod. The API server answers with a conflict if the pod's UID
+// or resource version differs from only.
 func Patch(ctx context.Context, kube kubernetes.Interface, pod types.NamespacedName, only metav1.Preconditions, c corev1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": only,

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod that fits no node is tried when a change makes an eviction help, since the
-// scheduler evicts in an attempt only. It is not tried where an eviction would be in vain,
-// or would have helped before.
+// A pod that fits no node is tried when a change makes an eviction help, since the scheduler evicts
+// in an attempt only. It is not tried if an eviction would be in vain, or would have helped before.
 func TestTriedWhenAnEvictionHelps(t *testing.T) {
 	const lower, equal = -1, 0
 	limit := func(n int32) func(*ledger.Ledger) ledger.Touched {
@@ -78,7 +77,7 @@ func TestTriedWhenAnEvictionHelps(t *testing.T) {
 				w.Rejected(pod.UID)
 				synctest.Wait()
 				w.Touch(test.change(l))
-				time.Sleep(4 * time.Minute) // of the bubble's time: it takes none
+				time.Sleep(4 * time.Minute) // in the bubble's time
 				cancel()
 				<-done
 				if woken != test.woken {

@@ -11,27 +11,26 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FreedLasts is how long nothing more is evicted for a pod while the slots that its
-// preemption freed are being detached. A detach takes seconds to two minutes (cloud
-// disks), after the kubelet's unmount; one that takes longer may never end, and another
-// node may do.
+// FreedLasts is how long nothing more is evicted for a pod while the slots that its preemption
+// freed are being detached. After the kubelet's unmount, a detach takes seconds to two minutes on
+// cloud disks. A longer detach may never end, and another node may do.
 const FreedLasts = 3 * time.Minute
 
-// freedSettles is how long after its nomination was first seen a pod waits in any case:
-// the ledger may hear of the evictions later than the scheduler's cache.
+// freedSettles is the least time that a pod waits after its nomination was first seen: the ledger
+// may hear of the evictions later than the scheduler's cache.
 const freedSettles = time.Second
 
 // freed is where a pod waits for a slot that comes free, and since when.
 type freed struct {
 	node  ledger.NodeName
 	since time.Time
-	// over identifies the attempt in which the time was over, by its pod object; nil: none, or
-	// nothing was evicted in it.
+	// over is the pod object of the attempt in which the time ended; nil: none, or nothing was
+	// evicted in it.
 	over *corev1.Pod
 }
 
-// Freed notes that a pod waits for no slot to come free any more: it fits the node that it
-// is nominated to, or is nominated to none. What is freed for it later has its own time.
+// Freed notes that a pod no longer waits for a freed slot: it fits its nominated node, or is
+// nominated to none. A slot that is freed for it later has its own time.
 func (w *Requeuer) Freed(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,11 +39,10 @@ func (w *Requeuer) Freed(uid types.UID) {
 	}
 }
 
-// AwaitFreed says whether a pod that is nominated to a node, and does not fit it, is to
-// wait for a slot there, and until when at most: FreedLasts from when its nomination
-// was first seen; the pod is woken then. frees says whether a slot does come free there.
-// Once the time is over it says no, once: whoever then evicts for the pod anew frees
-// another slot, which has its own time.
+// AwaitFreed says whether a pod waits for a slot at its nominated node, which it does not fit, and
+// until when at most: FreedLasts from the first sight of its nomination; the pod is woken then.
+// frees says whether a slot does come free there. After that time it says no once: a later eviction
+// for the pod frees another slot, with its own time.
 func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,11 +57,10 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 	return until, waits
 }
 
-// AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several
-// times, and gets the same answer each time. Once the time is over it says no throughout the
-// attempt. The next attempt has a time of its own, since pods may have been evicted in
-// between, unless NothingEvicted says otherwise. The scheduling queue makes a new pod object
-// for each attempt: it identifies the attempt.
+// AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several times, and
+// gets the same answer. After the time it says no throughout the attempt. The next attempt has its
+// own time, since pods may have been evicted in between, unless NothingEvicted denies it. The queue
+// makes a new pod object for each attempt: the object identifies the attempt.
 func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +82,8 @@ func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, fre
 	return until, waits
 }
 
-// NothingEvicted notes that no pod was evicted in an attempt. After its
-// time is over, a pod of a group does not wait anew while its nomination stays the same.
+// NothingEvicted notes that no pod was evicted in an attempt. After its time a pod of a group does
+// not wait anew while its nomination stays the same.
 func (w *Requeuer) NothingEvicted(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +92,8 @@ func (w *Requeuer) NothingEvicted(uid types.UID) {
 	}
 }
 
-// awaitFreed answers for AwaitFreed and AwaitFreedInGroup. It does not note that the time is
-// over; mu is held.
+// awaitFreed answers for AwaitFreed and AwaitFreedInGroup. It does not note the end of the time; mu
+// is held.
 func (w *Requeuer) awaitFreed(entry *waiting, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	uid, now := entry.pod.UID, w.config.Now()
 	if entry.freed.node != n {
@@ -105,7 +102,7 @@ func (w *Requeuer) awaitFreed(entry *waiting, n ledger.NodeName, frees bool) (un
 	until = entry.freed.since.Add(FreedLasts)
 	settled := entry.freed.since.Add(freedSettles)
 	if now.Before(settled) || frees && now.Before(until) {
-		// At each attempt anew: of several times the queue keeps the first only.
+		// The queue keeps only the first of several times: each attempt adds its own.
 		if now.Before(settled) {
 			w.retries.AddAfter(retry{uid: uid}, settled.Sub(now))
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod waits for a slot that comes free until its time is over, which begins once for
-// each node, however often it is tried; it is woken then, and may have pods evicted.
-// What that frees has a time of its own.
+// A pod waits for a slot that comes free until its time is over. The time begins once for each
+// node, at the first try. Then the pod is woken, and may have pods evicted; a slot that this frees
+// has its own time.
 func TestAwaitFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
@@ -59,8 +59,8 @@ func TestAwaitFreed(t *testing.T) {
 	})
 }
 
-// The time at the node that a pod waits at is what wakes it, also where it waited at
-// another one before, and where it was tried for something else meanwhile.
+// The time at the pod's present node wakes it, even if it waited at another node before, and was
+// tried for another reason meanwhile.
 func TestAwaitFreedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
@@ -95,8 +95,8 @@ func TestAwaitFreedElsewhere(t *testing.T) {
 	})
 }
 
-// The cycle of a group asks several times for a pod in one attempt, and gets the same answer
-// each time. The next attempt has a time of its own, unless nothing was evicted.
+// A group's cycle asks several times for a pod in one attempt, and gets the same answer each time.
+// The next attempt has its own time, unless nothing was evicted.
 func TestAwaitFreedInGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return false }, Wake: func(context.Context, *corev1.Pod) {}})
@@ -105,7 +105,7 @@ func TestAwaitFreedInGroup(t *testing.T) {
 		attempt := func() { pod = pod.DeepCopy() } // as the scheduling queue does
 		await := func(node ledger.NodeName, left time.Duration) {
 			t.Helper()
-			for range 3 { // placing, and placing in a preemption, and what follows
+			for range 3 { // placing, placing in a preemption, and afterwards
 				w.Enter(pod, ledger.Pod{})
 				until, waits := w.AwaitFreedInGroup(pod, node, true)
 				if waits != (left > 0) || waits && time.Until(until) != left {

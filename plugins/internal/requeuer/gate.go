@@ -10,19 +10,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Gate says whether a pod must not be tried as things are, and has it woken when
-// that changes: by the same looks that wake refused pods. A pod is gated, too,
-// while the caches are not complete.
+// Gate says whether a pod must not be tried now, and has it woken when that changes, by the same
+// looks that wake refused pods. A pod is gated also while the caches are not complete.
 //
-// It is called with the scheduling queue's lock held, and so must not wake
-// anybody; and what wakes must not hold mu.
+// The caller holds the scheduling queue's lock: Gate must not wake a pod, and a function that wakes
+// pods must not hold mu.
 func (w *Requeuer) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	w.mu.Lock()
 	earlier, known := w.pods.all[pod.UID]
 	// Gated until judged: a look at newer facts meanwhile then wakes it.
 	entry := &waiting{pod: pod, fact: fact, gated: true}
 	if known {
-		entry.woken, entry.lifted = earlier.woken, earlier.lifted // to be let through is not to be tried
+		entry.woken, entry.lifted = earlier.woken, earlier.lifted // passing the gate is not an attempt
 	}
 	attempt := w.enter(entry)
 	w.mu.Unlock()
@@ -64,8 +63,7 @@ func (w *Requeuer) Gated() int {
 	return n
 }
 
-// Enlist has a pod on the list that has a node, and needs no volumes for it: it
-// can then be retried.
+// Enlist lists a pod that has a node, and needs no volumes for it: it can then be retried.
 func (w *Requeuer) Enlist(pod *corev1.Pod, fact ledger.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,8 @@ func (f facts) Snapshot() ledger.Snapshot         { return f.ledger.Snapshot() }
 func (f facts) HasSynced() bool                   { return true }
 func (f facts) WaitForSync(context.Context) error { return nil }
 
-// A pod that is woken while another plugin keeps it from the queue is woken
-// again, until it is tried; and not for ever.
+// A pod that is woken while another plugin keeps it from the queue is woken again until it is
+// tried, but not for ever.
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	most := Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true}
@@ -46,13 +46,13 @@ func TestWokenUntilTried(t *testing.T) {
 		"tried at once":             {most, false, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
 		"tried at the third":        {most, false, func(w *Requeuer, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
 		"let through, but not ours": {most, false, func(w *Requeuer, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
-		// At 20, 120, 320, 720 and 1,520 ms: the last one counts.
+		// At 20, 120, 320, 720 and 1,520 ms: the last attempt counts.
 		"tried on others' old facts": {most, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
 		"refused on others' old facts, and not kept": {most, true, func(w *Requeuer, _ int) {
 			w.Enter(pod, ledger.Pod{})
 			w.Rejected(pod.UID)
 		}, 1},
-		// Such as by a plugin whose PreFilter comes before.
+		// For example by a plugin with an earlier PreFilter.
 		"refused before it was seen to be tried": {most, true, func(w *Requeuer, _ int) { w.Rejected(pod.UID) }, 1},
 		"given a node":                           {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
 		"gone":                                   {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
@@ -81,7 +81,7 @@ func TestWokenUntilTried(t *testing.T) {
 					w.pods.all[pod.UID].lifted = time.Now()
 				}
 				w.Retry(pod.UID)
-				time.Sleep(10 * time.Minute) // of the bubble's time: it takes none
+				time.Sleep(10 * time.Minute) // in the bubble's time
 				cancel()
 				<-done
 				if woken != test.total {
@@ -92,8 +92,8 @@ func TestWokenUntilTried(t *testing.T) {
 	}
 }
 
-// A pod that may fit where it was not asked about is retried so often, and again
-// only after a change has lifted a refusal.
+// A pod that may fit a node that was not asked about is retried so often, and again only after a
+// change has lifted a refusal.
 func TestRetryElsewhere(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRetryElsewhere(t *testing.T) {
 		go func() { defer close(done); w.Run(ctx) }()
 		w.Enter(pod, ledger.Pod{})
 		w.RetryElsewhere(pod.UID, 3)
-		time.Sleep(10 * time.Minute) // of the bubble's time: it takes none
+		time.Sleep(10 * time.Minute) // in the bubble's time
 		cancel()
 		<-done
 		if woken != 3 {
@@ -122,8 +122,8 @@ func TestRetryElsewhere(t *testing.T) {
 	})
 }
 
-// What is asked for pods that have gone meanwhile is not remembered: a pod is retried
-// after the withdrawal of its ticket, which it may not live to see.
+// Requests for a gone pod are forgotten: a pod is retried after the withdrawal of its ticket, and
+// may be gone by then.
 func TestRetriesOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return true }, Wake: func(context.Context, *corev1.Pod) {}})

@@ -14,11 +14,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// DefaultTurn is how long room is kept for a woken pod of which nothing is heard.
+// DefaultTurn is how long room is kept for a woken pod that stays silent.
 const DefaultTurn = time.Second
 
-// openings are the nodes at which a refusal of a pod was lifted since it was last
-// tried.
+// openings are the nodes at which a refusal of a pod was lifted since its last attempt.
 type openings struct {
 	anywhere bool // one of its volumes, or a policy, has changed: any node may do
 	nodes    []ledger.NodeName
@@ -37,18 +36,16 @@ func (o openings) add(others openings) openings {
 	return o
 }
 
-// turn is the room that was kept for a woken pod: it counts as being at the node until
-// it is known to have a node, or to be refused, or until the time is over.
+// turn is the room that was kept for a woken pod: the pod counts as being at the node until it has
+// a node or is refused, or until the time is over.
 type turn struct {
 	node  ledger.NodeName // empty: none
 	until time.Time
 }
 
-// serveLine wakes pods for which something has opened, in the order in which their
-// scheduler would try them, and as many as there is room for: each that is woken
-// counts as being at the node that opened for it, until what became of it is known.
-// Who finds no room any more waits in line for the next change, or for one of these to
-// be refused for another reason.
+// serveLine wakes pods for which a node has opened, in their scheduler's order, as many as there is
+// room for. A woken pod counts as being at the opened node until its outcome is known. A pod that
+// finds no room waits for the next change, or until a woken pod is refused for another reason.
 func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 	w.mu.Lock()
 	now := w.config.Now()
@@ -59,7 +56,7 @@ func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 			taken.Add(string(uid), entry.turn.node)
 			w.nextAt(entry.turn.until.Sub(now))
 		}
-		// One that is gated would not be tried: what opens its gate wakes it.
+		// A gated pod would not be tried: the opening of its gate wakes it.
 		if entry.Based && !entry.gated && entry.open.any() {
 			line = append(line, entry)
 		}
@@ -83,8 +80,9 @@ func inOrder(a, b *waiting) int {
 		cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-// room finds a node that has opened for a pod and has room for it beside the pods that
-// were woken before, or would have if pods that rank after it were evicted. Openings that have closed again are forgotten.
+// room finds a node that has opened for a pod and has room for it beside the pods that were woken
+// before, or would have room without the pods that rank after it. Openings that have closed again
+// are forgotten.
 func (w *Requeuer) room(s ledger.Snapshot, entry *waiting, taken *ledger.Delta) (ledger.NodeName, bool) {
 	w.mu.Lock()
 	open := entry.open
@@ -139,17 +137,17 @@ func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeNam
 	entry.open = openings{}
 	entry.turn = turn{node, w.config.Now().Add(w.config.Turn)}
 	w.mu.Unlock()
-	w.nextAt(w.config.Turn) // what is not used by then is the next one's
+	w.nextAt(w.config.Turn) // unused room then goes to the next pod
 	w.wake(ctx, entry)
 }
 
-// nextAt has the line looked at after a while. Of several times the queue keeps the
-// first only: each look asks again for what it waits for.
+// nextAt has the line looked at after a while. The queue keeps only the first of several times:
+// each look asks again for the times that it needs.
 func (w *Requeuer) nextAt(d time.Duration) { w.retries.AddAfter(retry{}, d) }
 
-// Rejected notes that an attempt to place a pod has failed, and that no pod was evicted
-// for it, so that nobody keeps it from the queue: it was tried, also where another plugin
-// refused it before Enter. Room that was kept for it is the next pod's.
+// Rejected notes a failed attempt without an eviction: no plugin keeps the pod from the queue. It
+// counts as an attempt even if another plugin refused the pod before Enter. Room that was kept for
+// the pod goes to the next pod.
 func (w *Requeuer) Rejected(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +157,7 @@ func (w *Requeuer) Rejected(uid types.UID) {
 	}
 }
 
-// endTurn gives the room up that was kept for a pod; mu is held.
+// endTurn gives up the room that was kept for a pod; mu is held.
 func (w *Requeuer) endTurn(entry *waiting) {
 	if entry.turn.node != "" {
 		entry.turn = turn{}
@@ -167,7 +165,7 @@ func (w *Requeuer) endTurn(entry *waiting) {
 	}
 }
 
-// next has the line looked at, soon.
+// next has the line looked at soon.
 func (w *Requeuer) next() {
 	select {
 	case w.signal <- struct{}{}:

@@ -18,7 +18,7 @@ import (
 
 const driver = "disk.example.com"
 
-// wants has a pod of that name wait for a volume of its own, and returns the facts.
+// wants has a pod wait for a volume of its own, and returns the facts.
 func wants(l *ledger.Ledger, name string) (*corev1.Pod, ledger.Pod) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: name}
 	l.Apply(time.Now(), ledger.PersistentVolume{
@@ -31,14 +31,14 @@ func wants(l *ledger.Ledger, name string) (*corev1.Pod, ledger.Pod) {
 	return pod, fact
 }
 
-// slots has node n1 have so many slots.
+// slots gives node n1 so many slots.
 func slots(limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "n1", Limit: limit}}}
 }
 
-// One slot comes free, and three pods wait for it. The first that is woken is refused
-// by another plugin a little later, and of the second nothing is heard: the third is
-// woken when the second's time is over, which ends after that of the first would have.
+// A slot comes free, and three pods wait for it. Another plugin refuses the first woken pod a
+// little later, and the second stays silent. The third is woken when the second's time is over,
+// later than the first's time would have ended.
 func TestSlotOfASilentPodGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()
@@ -56,7 +56,7 @@ func TestSlotOfASilentPodGoesToTheNext(t *testing.T) {
 		for _, name := range []string{"refused", "silent", "third"} {
 			pod, fact := wants(l, name)
 			w.Enter(pod, fact)
-			time.Sleep(time.Second) // of the bubble's time: the pods differ in age
+			time.Sleep(time.Second) // in the bubble's time: the pods differ in age
 		}
 		w.Touch(l.Apply(time.Now(), slots(1)))
 		time.Sleep(DefaultTurn / 2)

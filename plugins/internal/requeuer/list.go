@@ -4,10 +4,9 @@ package requeuer
 
 import "k8s.io/apimachinery/pkg/types"
 
-// list has the pods on their way to a node, by UID. It is not safe for parallel
-// use.
+// list has the pods on their way to a node, by UID. It is not safe for parallel use.
 //
-//	Invariant: idle has just those of all that are not reserved.
+//	Invariant: idle has exactly the pods of all that are not reserved.
 type list struct {
 	all, idle map[types.UID]*waiting
 }
@@ -16,7 +15,7 @@ func newList() list {
 	return list{all: map[types.UID]*waiting{}, idle: map[types.UID]*waiting{}}
 }
 
-// put lists a pod, in the place of what was listed of it before.
+// put lists a pod, in the place of its earlier entry.
 func (l *list) put(entry *waiting) {
 	l.all[entry.pod.UID] = entry
 	l.reserve(entry.pod.UID, entry.reserved)
@@ -27,8 +26,7 @@ func (l *list) drop(uid types.UID) {
 	delete(l.idle, uid)
 }
 
-// reserve notes that a pod has a node, or has none. One that is not listed stays
-// so.
+// reserve notes that a pod has a node, or has none. It does not list a pod.
 func (l *list) reserve(uid types.UID, has bool) {
 	entry := l.all[uid]
 	if entry == nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// Whatever happens to pods, idle has just those of all that have no node.
 func TestIdleIsWhatIsNotReserved(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := newList()

@@ -14,10 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Look judges the waiting pods by what has been touched since the last look. A
-// pod that is entered meanwhile has newer facts, and the next look is its first.
-// Without a pod that waits it costs nothing: what is touched then is in the facts
-// that the next one is judged by.
+// Look judges the waiting pods by the changes since the last look. A pod that is entered meanwhile
+// has newer facts, and the next look is its first. Without a waiting pod a look costs nothing: the
+// next pod's facts include these changes.
 func (w *Requeuer) Look(ctx context.Context) {
 	w.mu.Lock()
 	if len(w.pods.idle) == 0 {
@@ -27,7 +26,7 @@ func (w *Requeuer) Look(ctx context.Context) {
 	now, volumes, nodes := w.changes.Take()
 	entries := make([]*waiting, 0, len(w.pods.idle))
 	for _, entry := range w.pods.idle {
-		// Where nothing was touched, only the line has changed.
+		// If nothing was touched, only the line has changed.
 		if entry.Based && (entry.touched || len(volumes)+len(nodes) > 0) {
 			entry.touched = false
 			entries = append(entries, entry)
@@ -44,11 +43,10 @@ func (w *Requeuer) Look(ctx context.Context) {
 	w.serveLine(ctx, now)
 }
 
-// sweepInterval is how often the list is searched for pods that are gone.
+// sweepInterval is how often the list is searched for gone pods.
 const sweepInterval = time.Second
 
-// Sweep takes the pods off the list that are gone. It must be called now and
-// then, as Run does.
+// Sweep takes gone pods off the list. It must be called now and then, as Run does.
 func (w *Requeuer) Sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,13 +56,13 @@ func (w *Requeuer) Sweep() {
 		}
 	}
 	if len(w.pods.idle) == 0 {
-		w.changes.Take() // nobody is to be judged by them
+		w.changes.Take() // no pod needs them
 	}
 }
 
-// timePasses has the next look judge the pods that wait for a volume at a node which time
-// alone has fenced meanwhile: no event may come of that, since nobody asks for the volume
-// before the pod is placed. Where every node is Ready it costs a look at each.
+// timePasses has the next look judge the pods that wait for a volume at a node that time alone has
+// fenced. No event may tell of the fence, since a volume is requested only once the pod is placed.
+// Where every node is Ready it costs a look at each.
 func (w *Requeuer) timePasses() {
 	s, now := w.config.Facts.Snapshot(), w.config.Now()
 	if !someNotReady(s) {
@@ -95,12 +93,12 @@ func someNotReady(s ledger.Snapshot) bool {
 	return false
 }
 
-// change is what has happened between two looks.
+// change is the difference between two looks.
 type change struct {
 	after   ledger.Snapshot
 	volumes map[ledger.VolumeID]bool
 	nodes   map[ledger.NodeName]bool
-	lowest  map[ledger.NodeName]rank // by node, once it was asked for
+	lowest  map[ledger.NodeName]rank // by node, once requested
 }
 
 // rank is the lowest priority at a node, if a pod is there.
@@ -109,7 +107,7 @@ type rank struct {
 	some     bool
 }
 
-// outranksSome says whether some pod at a node may be evicted for a pod, by the priorities.
+// outranksSome says whether a pod outranks some pod at a node by priority, and may evict it.
 func (c change) outranksSome(pod *corev1.Pod, n ledger.NodeName) bool {
 	lowest, known := c.lowest[n]
 	if !known {
@@ -124,8 +122,8 @@ func mayEvict(pod *corev1.Pod) bool {
 	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != corev1.PreemptNever
 }
 
-// reconsider says whether a pod is to be tried again at once, puts it in line where
-// nodes have opened for it, and notes by what it was judged.
+// reconsider says whether to try a pod again at once. It puts the pod in line where nodes have
+// opened for it, and notes the facts that it was judged by.
 func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	w.mu.Lock()
 	base, then, now := entry.Base, entry.judged, w.config.Now()
@@ -167,9 +165,9 @@ func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	return &asked{r, codes(w.config.Arbiter.Admissible(s, r))}
 }
 
-// admission says whether a pod is tried again because of its claims and volumes: they are in
-// the way no more, or for another reason, which the pod is then told. A PersistentVolume that
-// is not known yet is no such reason: claims are often seen as bound a moment earlier.
+// admission says whether to try a pod again because of its claims and volumes: they no longer
+// refuse it, or do so for another reason, which the pod is then told. An unknown PersistentVolume
+// is no such reason: claims are often seen as bound a moment earlier.
 func admission(was, is []ledger.Code, gated bool) bool {
 	switch {
 	case len(was) == 0:
@@ -189,18 +187,17 @@ func codes(v arbiter.Verdict) []ledger.Code {
 	return all
 }
 
-// judgement is by what a pod is judged: facts, when, and what it asks for by them.
+// judgement is the basis for judging a pod: facts, time, and the pod's request by these facts.
 type judgement struct {
 	ledger.Snapshot
 	at time.Time
 	*asked
 }
 
-// opened says where a refusal of the pod is no more, or where an eviction would lift it
-// that would not have done so before. What can't have changed is not judged again: only the
-// nodes that were touched and are easier now, or all of them when it was one of the pod's
-// own volumes or its policy. own says whether one of its volumes was touched, or is at a
-// node that time has fenced.
+// opened says where a refusal of the pod has ended, or where an eviction would lift a refusal and
+// would not have done so before. It judges only the nodes that were touched and are easier now, or
+// all nodes when one of the pod's volumes or its policy was touched. own says whether one of the
+// pod's volumes was touched, or is at a node that time has fenced.
 func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool) openings {
 	a, priority := w.config.Arbiter, corev1helpers.PodPriority(pod)
 	fitted := func(n ledger.NodeName) bool {

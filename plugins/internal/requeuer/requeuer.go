@@ -16,34 +16,32 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Spacing of attempts that came to nothing after a node had been chosen: the
-// first follows at once, so that a refused pod goes elsewhere.
+// Spacing of attempts that failed after a node had been chosen: the first follows at once, and a
+// refused pod goes elsewhere.
 const (
 	retryFirst = 20 * time.Millisecond
 	retryMost  = 10 * time.Second
 )
 
-// Insistence is what is done about a pod that was woken and is not tried: it is
-// woken again after First, and then after twice as long each time, Most times.
-// After that the queue's own flush of 5 minutes is left; who is kept from the
-// queue for longer is kept for a reason.
+// Insistence says how often to wake a woken pod that is not tried: again after First, and then
+// after twice as long each time, Most times. After that the queue's own flush of 5 minutes is left:
+// a pod that is kept out longer has a reason.
 type Insistence struct {
 	First time.Duration
 	Most  int
-	// OnlyKept insists on pods only that another plugin may be keeping from the
-	// queue, of which Keep is told: any other wake is known to be enough.
+	// OnlyKept insists only on pods that another plugin may be keeping from the queue (Keep is told
+	// of them): for all other pods one wake is known to be enough.
 	OnlyKept bool
-	// Settles is how long after a change other plugins' caches may not have it
-	// yet: an attempt by then may have been one on their old facts, to which the
-	// change itself comes while the pod is kept from the queue, and does not
-	// count as one. That is so only of pods that may be kept.
+	// Settles is how long other plugins' caches may lag behind a change. An attempt within it may
+	// have used their old facts, while the change itself came and the pod was kept from the queue:
+	// it does not count as an attempt. This is true only of pods that may be kept.
 	Settles time.Duration
-	// MayBeKept: every pod that is tried may be kept from the queue afterwards, unless
-	// Rejected says that it is not.
+	// MayBeKept: every pod that is tried may be kept from the queue afterwards, unless Rejected
+	// denies it.
 	MayBeKept bool
 }
 
-// Facts is what the package needs of observe.Observer.
+// Facts is the part of observe.Observer that the package needs.
 type Facts interface {
 	Ledger() *ledger.Ledger
 	Snapshot() ledger.Snapshot
@@ -51,26 +49,23 @@ type Facts interface {
 	WaitForSync(context.Context) error
 }
 
-// Config is what a Requeuer works with. All but Now and Insist must be set.
+// Config is a Requeuer's configuration. All but Now and Insist must be set.
 type Config struct {
 	Facts   Facts
 	Arbiter arbiter.Arbiter
 	Now     func() time.Time // time.Now when nil
 	Insist  Insistence
-	// Turn is how long room is kept for a pod that was woken and of which nothing is
-	// heard; DefaultTurn when 0.
+	// Turn is how long room is kept for a woken pod that stays silent; DefaultTurn when 0.
 	Turn time.Duration
 	// Wake has the scheduler try a pod again at once. It must return soon.
 	Wake func(ctx context.Context, pod *corev1.Pod)
-	// Gone says whether a pod is no more, or bound, or not tried any more. It must return at
-	// once.
+	// Gone says whether a pod is deleted, bound, or not tried any more. It must return at once.
 	Gone func(pod *corev1.Pod) bool
-	// Gated says whether a pod must not be tried at all by these facts. It must
-	// return at once. No pod is when nil.
+	// Gated says whether a pod must not be tried at all by these facts. It must return at once.
+	// When it is nil, no pod is gated.
 	Gated func(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool
-	// Waits is told of pods that wait and of which there may be something new to
-	// say, since their volumes have changed. It must return at once; nil for
-	// nobody.
+	// Waits is told of waiting pods that may have new reasons, since their volumes have changed. It
+	// must return at once; it may be nil.
 	Waits func(pod *corev1.Pod)
 }
 
@@ -85,18 +80,18 @@ type Requeuer struct {
 	pods list
 }
 
-// retry is a pod that is to be woken when its time comes: in any case, or as one
-// that was woken and has not been tried. Without a pod the line is looked at.
+// retry is a pod to wake at its time: in any case, or because it was woken and has not been tried.
+// Without a pod the line is looked at.
 type retry struct {
 	uid     types.UID
 	insists bool
 	expires bool // a wait for a freed slot is over by then; apart from the pod's other retries
 }
 
-// Attempt is what a pod is judged by in one attempt to place it.
+// Attempt is the basis for judging a pod in one attempt.
 type Attempt struct {
 	Based bool            // Base is set: the caches were complete
-	Base  ledger.Snapshot // by which it was refused, as far as the requeuer knows
+	Base  ledger.Snapshot // the facts of the refusal, as far as the requeuer knows
 }
 
 // waiting is a pod from its first attempt until it is bound or gone.
@@ -109,23 +104,22 @@ type waiting struct {
 	gated    bool      // it was kept from being tried
 	kept     bool      // another plugin may be keeping it from the queue
 	woken    int       // how often since its last attempt that counts
-	sampled  int       // how often it was retried for nodes that were not asked about, since lifted
+	sampled  int       // how often it was retried for other nodes, since lifted
 	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
 	freed    freed
-	open     openings // what was lifted, and the pod not woken for
+	open     openings // refusals that were lifted without a wake
 	turn     turn
-	touched  bool // the next look is to judge it, whatever else is touched
+	touched  bool // the next look judges it in any case
 }
 
-// asked is what a pod asks for by the facts of its Base, once that was looked
-// at. It never changes.
+// asked is a pod's request by the facts of its Base, once determined. It never changes.
 type asked struct {
 	arbiter.Request
 	inTheWay []ledger.Code // why no node can be right for it; see arbiter.Admissible
 }
 
-// New returns a Requeuer that wakes nobody before Run.
+// New returns a Requeuer that wakes no pod before Run.
 func New(config Config) *Requeuer {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -149,9 +143,9 @@ func New(config Config) *Requeuer {
 	}
 }
 
-// Enter notes that a pod is being tried, and returns what to judge it by: a
-// snapshot, unless the caches are not complete yet. The pod is on the list before the snapshot is made: no change after it is
-// missed. What it returns never changes.
+// Enter notes that a pod is being tried, and returns the basis for judging it: a snapshot, unless
+// the caches are not complete yet. The pod is listed before the snapshot is made, and misses no
+// later change. The returned value never changes.
 func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,10 +195,9 @@ func (w *Requeuer) drop(uid types.UID) {
 	w.retries.Forget(retry{uid: uid})
 }
 
-// Keep notes that another plugin may keep a pod from the queue until it is next
-// tried, or for a part of that time. DefaultPreemption does so with a pod whose
-// victims it deletes, and has no event of its own for the end of that
-// (preemption/executor.go): a wake that comes meanwhile is lost.
+// Keep notes that another plugin may keep a pod from the queue until its next attempt, or for a
+// part of that time. DefaultPreemption keeps a pod while it deletes the victims, and has no event
+// for the end (preemption/executor.go): a wake in the meantime is lost.
 func (w *Requeuer) Keep(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,11 +206,10 @@ func (w *Requeuer) Keep(uid types.UID) {
 	}
 }
 
-// RetryElsewhere has a pod tried again that was refused the nodes that were asked
-// about, and would fit another one: the scheduler asks about a part of a large
-// cluster at a time, and about the next part the next time. It does so most
-// times, until a change lifts a refusal: what keeps the pod from that other node
-// may be another plugin.
+// RetryElsewhere tries a pod again that was refused the nodes of this attempt, and would fit
+// another node: in a large cluster the scheduler asks about a part of the nodes at a time. It does
+// so most times until a change lifts a refusal: another plugin may be keeping the pod from that
+// other node.
 func (w *Requeuer) RetryElsewhere(uid types.UID, most int) {
 	w.mu.Lock()
 	entry := w.pods.all[uid]
@@ -239,8 +231,8 @@ func (w *Requeuer) Woken(uid types.UID) bool {
 	return entry != nil && entry.woken > 0
 }
 
-// Retry has a pod tried again soon, and less soon each time until it is bound. How often
-// is remembered of pods on the list only: no other would be forgotten.
+// Retry has a pod tried again soon, and less soon each time until it is bound. It counts only for
+// pods on the list: no other count would be forgotten.
 func (w *Requeuer) Retry(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,9 +251,8 @@ func (w *Requeuer) Touch(t ledger.Touched) {
 	}
 }
 
-// touchPods has the next look judge those of these pods that wait, and says whether there
-// are any. A claim that comes to lead to storage which needs no attachment, such as NFS,
-// touches no volume.
+// touchPods marks the waiting pods among uids for the next look, and says whether there are any. A
+// claim that turns out to need no attachment, such as NFS, touches no volume.
 func (w *Requeuer) touchPods(uids []string) (some bool) {
 	if len(uids) == 0 {
 		return false
@@ -341,9 +332,8 @@ func (w *Requeuer) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// restsFor is how much longer than a look the pause after it is: where very many
-// pods wait, what comes meanwhile is left to one look, and the scheduler is not
-// kept from its work.
+// restsFor is the length of the pause after a look, in lengths of the look: with very many waiting
+// pods, one look handles all changes meanwhile, and the scheduler is not kept from its work.
 const restsFor = 9
 
 func rest(ctx context.Context, d time.Duration) {
@@ -353,9 +343,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake has a pod tried again at once, and woken again should it not be tried.
-// Waking may call Gate, and is followed by the attempt: what is noted is noted
-// before.
+// wake has a pod tried again at once, and woken again if it is not tried. Waking may call Gate, and
+// the attempt follows: wake makes its notes before.
 func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
 	if insist := w.config.Insist; entry.woken < insist.Most {

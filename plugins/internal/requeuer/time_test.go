@@ -13,9 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume is in use at a node of which nothing is heard any more. When the time that the
-// policy gives such a node is over, the pod that wants the volume elsewhere is woken, though
-// nothing has happened; and also where something has that is no reason by itself.
+// A volume is in use at a silent node. When the policy's time for such a node is over, the pod that
+// wants the volume elsewhere is woken, without any event. It is woken also after a change that is
+// no reason by itself.
 func TestTimeAloneWakesThePod(t *testing.T) {
 	for _, noise := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Node says why a node is refused, one message for each reason. kube-scheduler
-// counts equal messages over the nodes and writes "3 <message>", so they name
-// what is wrong, and the node only where it is another one. evictable says
-// whether fewer pods on the node could lift every reason: only then is
-// preemption worth a try. Nothing for a verdict that allows.
+// Node says why a node is refused, one message for each reason. kube-scheduler counts equal
+// messages over the nodes and writes "3 <message>": a message names the fault, and only another
+// node. evictable says whether fewer pods on the node could lift every reason: only then is
+// preemption worth a try. A verdict that allows has no messages.
 func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
 	if v.Allowed() {
 		return nil, false
@@ -29,15 +28,15 @@ func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bo
 	return messages, evictable
 }
 
-// Pod says why no node will do for a pod, one message for each reason. Nothing
-// for a verdict that allows.
+// Pod says why no node will do for a pod, one message for each reason. A verdict that allows has
+// none.
 func Pod(v arbiter.Verdict) []string {
 	if v.Allowed() {
 		return nil
 	}
 	messages := make([]string, 0, len(v.Reasons))
 	for _, r := range v.Reasons {
-		// Of several volumes a policy's words are the same.
+		// Several volumes may have the same message of a policy.
 		if m := r.OfPod(); !slices.Contains(messages, m) {
 			messages = append(messages, m)
 		}
@@ -56,8 +55,8 @@ func Grouped(counts map[string]int) string {
 	return strings.Join(grouped, ", ")
 }
 
-// Elsewhere says why nodes are refused that were not looked at, since a volume
-// is held at the holder: what v, the verdict on any of them, says of the holder.
+// Elsewhere says why nodes are refused unseen, since a volume is held at the holder: the part of v,
+// the verdict on any of them, that concerns the holder.
 func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
 	var messages []string
 	for _, r := range v.Reasons {
@@ -68,9 +67,8 @@ func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
 	return messages
 }
 
-// Waiting says of a pod that is not tried why not, in the form of
-// kube-scheduler's own message: for each node, or for the pod when it is not a
-// matter of nodes.
+// Waiting says why a pod is not tried, in the form of kube-scheduler's own message: for each node,
+// or for the pod when the nodes do not matter.
 func Waiting(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, now time.Time) string {
 	nodes, counts := 0, map[string]int{}
 	admissible := a.Admissible(s, r)

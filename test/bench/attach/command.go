@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// flags are those of the command.
 type flags struct {
 	volumes           []int
 	drivers           []string
@@ -31,7 +30,6 @@ type flags struct {
 	out, render, from string
 }
 
-// driver is how fast the simulated driver is.
 type driver struct {
 	latency time.Duration
 	// parallel is how many calls it carries out at a time; 0 is any number.
@@ -71,7 +69,6 @@ func NewCommand(s bench.Session) *cobra.Command {
 	return cmd
 }
 
-// write renders a stored result into the document.
 func (f *flags) write(from string) error {
 	r, err := result.Read(from)
 	if err != nil {
@@ -80,7 +77,7 @@ func (f *flags) write(from string) error {
 	return result.Page().Write(f.render, result.Render(r))
 }
 
-// before is what the file has that is to be added to.
+// before is the content of the file to add to.
 func (f *flags) before() (result.Result, error) {
 	switch {
 	case !f.add:
@@ -135,8 +132,8 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	return nil
 }
 
-// ownAttacher is the path of the moorage-attacher binary, from whichever folder
-// it is started; empty for the one that is part of the sandbox.
+// ownAttacher is the path of the moorage-attacher binary, from any folder; empty for the sandbox's
+// own attacher.
 func (f *flags) ownAttacher() (string, error) {
 	if f.own == "" {
 		return "", nil
@@ -151,7 +148,6 @@ func (f *flags) ownAttacher() (string, error) {
 	return path, nil
 }
 
-// run makes one run on a cluster of its own.
 func (f *flags) run(ctx context.Context, s bench.Session, c result.Case, own string) result.Run {
 	run := result.Run{Case: c}
 	deadline := f.deadline
@@ -176,7 +172,6 @@ func (f *flags) run(ctx context.Context, s bench.Session, c result.Case, own str
 	return run
 }
 
-// keep stores the result so far.
 func (f *flags) keep(r result.Result) error {
 	if f.out == "" {
 		return nil

@@ -24,13 +24,12 @@ const (
 	nodes = 10
 	// hands is how many requests of the load are under way at once.
 	hands = 64
-	// patience bounds what is not measured.
+	// patience bounds unmeasured waits.
 	patience = 6 * time.Minute
-	// immediateClass binds claims before anything uses them.
+	// immediateClass binds claims before any use.
 	immediateClass = "disk-immediate"
 )
 
-// load is one run's VolumeAttachments.
 type load struct {
 	*sandbox.Env
 	volumes int
@@ -39,7 +38,6 @@ type load struct {
 
 func claimName(i int) string { return fmt.Sprintf("volume-%04d", i) }
 
-// provision makes the volumes.
 func (l load) provision(ctx context.Context) error {
 	err := pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
@@ -65,7 +63,6 @@ func (l load) provision(ctx context.Context) error {
 
 func attachmentName(i int) string { return "bench-" + strconv.Itoa(i) }
 
-// attach creates every VolumeAttachment.
 func (l load) attach(ctx context.Context) error {
 	return pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		claim := l.View.Claim(l.Namespace, claimName(i))
@@ -98,7 +95,6 @@ func (l load) attachment(i int, pv string) *storagev1.VolumeAttachment {
 	return a
 }
 
-// attached is how many are.
 func (l load) attached() int {
 	n := 0
 	for _, a := range l.View.Attachments() {
@@ -109,7 +105,6 @@ func (l load) attached() int {
 	return n
 }
 
-// detach deletes every VolumeAttachment.
 func (l load) detach(ctx context.Context) error {
 	return pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		if err := l.Client.StorageV1().VolumeAttachments().Delete(ctx, attachmentName(i), metav1.DeleteOptions{}); err != nil {
@@ -121,8 +116,8 @@ func (l load) detach(ctx context.Context) error {
 
 func (l load) detached() int { return l.volumes - len(l.View.Attachments()) }
 
-// until waits for a count to be complete, or for the deadline, which is no
-// error. It returns how far it came.
+// until waits for a count to be complete, or for the deadline, which is no error. It returns how
+// far it came.
 func (l load) until(ctx context.Context, deadline time.Duration, count func() int) (int, error) {
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

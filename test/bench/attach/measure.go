@@ -15,13 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherUser is who the attacher is to the API server.
 const attacherUser = "system:serviceaccount:disk-system:csi-attacher"
 
 // half is the attach or the detach of a load.
 type half struct {
 	verb     string // of the load's requests
-	settled  string // verb and resource of the write that ends one volume's
+	settled  string // verb and resource of a volume's final write
 	call     diskapi.Call
 	start    func(context.Context) error
 	count    func() int
@@ -49,8 +48,8 @@ func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) 
 	}
 }
 
-// measure makes the load, attach and detach, and fills in what was measured. With
-// a driver that takes no time it attaches once more: what that costs shows there.
+// measure makes the load, attach and detach, and fills in the measurements. With a driver that
+// takes no time it attaches once more, to show the cost.
 func measure(ctx context.Context, l load, deadline time.Duration, into *result.Run) error {
 	if err := l.provision(ctx); err != nil {
 		return err
@@ -88,7 +87,7 @@ func measure(ctx context.Context, l load, deadline time.Duration, into *result.R
 	return l.clean(ctx, into)
 }
 
-// clean ends the run quickly, whoever was measured.
+// clean ends the run quickly, for any attacher.
 func (l load) clean(ctx context.Context, into *result.Run) error {
 	if !l.stamped {
 		if err := l.Cluster.UseAttacher(ctx, true); err != nil {
@@ -142,13 +141,12 @@ func (l load) half(ctx context.Context, h half) (*result.Half, error) {
 
 // moments of a half, by the API server's clock.
 type moments struct {
-	// began is when the load's first request was received, asked when its last
-	// one was answered, and settled when the last write that ends a volume's half
-	// was answered.
+	// began is when the load's first request was received, asked when its last was answered, and
+	// settled when the last volume's final write was answered.
 	began, asked, settled time.Time
 }
 
-// requests counts the attacher's writes in a window, and says when what was.
+// requests counts the attacher's writes in a window, and returns the moments.
 func (h half) requests(events []audit.Event, from, to time.Time, out *result.Half) (m moments) {
 	for _, e := range events {
 		if e.Received.Before(from) || e.Received.After(to) || e.Stage != "ResponseComplete" {
@@ -179,8 +177,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// calls counts the driver's calls since the load began, and says when the last
-// volume's first one came and when the last one was answered.
+// calls counts the driver's calls since the load began, and fills in the last volume's first call
+// and the last answer.
 func (h half) calls(entries []diskapi.Entry, began time.Time, out *result.Half) {
 	first := map[string]bool{}
 	for _, e := range entries {

@@ -15,12 +15,11 @@ import (
 
 const (
 	stockName = "upstream"
-	// stockWorkers is how many calls external-attacher has under way at most, by
-	// its defaults. Limits of the driver above it change nothing for it.
+	// stockWorkers is how many calls external-attacher has under way at most, by its defaults. A
+	// higher limit of the driver changes nothing for it.
 	stockWorkers = 10
 )
 
-// setup is an attacher with its limits.
 type setup struct {
 	name    string
 	mode    sandbox.Mode
@@ -31,19 +30,18 @@ func setups() []setup {
 	return []setup{
 		{stockName, sandbox.Upstream, false},
 		{"upstream-tuned", sandbox.UpstreamTuned, false},
-		// Only the claims are bound faster: no controller takes part in what is measured.
+		// Only the claims are bound faster: no controller takes part in the measurement.
 		{"moorage", sandbox.UpstreamTuned, true},
 	}
 }
 
-// setupOf is the setup of a case of a plan.
 func setupOf(c result.Case) setup {
 	all := setups()
 	return all[slices.IndexFunc(all, func(s setup) bool { return s.name == c.Setup })]
 }
 
-// plan lists what is to be measured, in order: the attachers take turns, with
-// each load, and so share whatever else the machine has to do.
+// plan lists the measurements in order: the attachers take turns with each load, and share the
+// machine's other load.
 func (f *flags) plan() ([]result.Case, error) {
 	drivers, err := f.parseDrivers()
 	if err != nil {
@@ -76,7 +74,6 @@ func (f *flags) plan() ([]result.Case, error) {
 	return plan, nil
 }
 
-// measures says whether a load is measured on an attacher.
 func (f *flags) measures(name string, d driver, first bool) bool {
 	switch {
 	case len(f.attachers) > 0 && !slices.Contains(f.attachers, name):
@@ -109,7 +106,7 @@ func (f *flags) parseDrivers() ([]driver, error) {
 	return list, nil
 }
 
-// commandLine is how the measurement can be repeated.
+// commandLine repeats the measurement.
 func (f *flags) commandLine() string {
 	var volumes []string
 	for _, n := range f.volumes {

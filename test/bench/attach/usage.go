@@ -9,12 +9,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// processes are the ones that an attach goes through.
+// processes are the processes that an attach goes through.
 func processes() []string {
 	return []string{sandbox.Attacher, sandbox.APIServer, sandbox.Etcd, sandbox.ControllerManager, sandbox.DiskService}
 }
 
-// usage is what each process has used since it began.
 type usage struct{ cpuSeconds, peakMiB map[string]float64 }
 
 func readUsage(c *sandbox.Cluster) (usage, error) {
@@ -37,7 +36,6 @@ func readUsage(c *sandbox.Cluster) (usage, error) {
 	return u, nil
 }
 
-// since is the CPU time from an earlier reading on.
 func (u usage) since(before usage) map[string]float64 {
 	out := map[string]float64{}
 	for name, s := range u.cpuSeconds {

@@ -17,23 +17,22 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Subject is a scenario that can be run long enough to be counted, and the command for it.
+// Subject is a scenario that can run for long enough to be counted, and its command.
 type Subject struct {
 	// Command is the name of the command, Short and Long its help.
 	Command, Short, Long string
 	// Results is the file of the results.
 	Results string
-	// Scenario makes the scenario, with so many repetitions where it is counted by them.
+	// Scenario makes the scenario, with so many repetitions if it has a number of them.
 	Scenario func(repeat int) sandbox.Scenario
-	// Repeat is how many repetitions there are unless told otherwise; 0: it has none. RepeatFlag is
-	// the name of the flag for it, and RepeatHelp its help.
+	// Repeat is the default number of repetitions; 0: it has none. RepeatFlag is the name of the
+	// flag for it, and RepeatHelp its help.
 	Repeat                 int
 	RepeatFlag, RepeatHelp string
 	// Disks says that it can be run with lenient disks, Node without moorage-node.
 	Disks, Node bool
 }
 
-// flags are those of the command.
 type flags struct {
 	subject              Subject
 	mode                 string
@@ -43,7 +42,7 @@ type flags struct {
 	out, render, from    string
 }
 
-// NewCommand returns the command that runs a scenario and keeps what came of it.
+// NewCommand returns the command that runs a scenario and keeps its outcome.
 func NewCommand(s bench.Session, subject Subject) *cobra.Command {
 	f := flags{subject: subject}
 	cmd := &cobra.Command{
@@ -76,7 +75,6 @@ func NewCommand(s bench.Session, subject Subject) *cobra.Command {
 	return cmd
 }
 
-// write renders a stored result into the document.
 func (f *flags) write(from string) error {
 	r, err := result.Read(from)
 	if err != nil {
@@ -113,7 +111,7 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 	return nil
 }
 
-// command is the command line, as far as it says what to run.
+// command is the command line without the flags that don't change the run.
 func (f *flags) command(mode sandbox.Mode) string {
 	line := fmt.Sprintf("moorage-sandbox %s --mode=%s --seed=%d", f.subject.Command, mode, f.seed)
 	if f.repeat != 0 {
@@ -128,7 +126,7 @@ func (f *flags) command(mode sandbox.Mode) string {
 	return line
 }
 
-// variant is the scenario in the variant that is asked for.
+// variant is the scenario in the variant that the flags choose.
 func (f *flags) variant(scenario sandbox.Scenario) sandbox.Scenario {
 	shape := scenario.Shape
 	scenario.Shape = func(s *sandbox.Shape) {
@@ -141,7 +139,7 @@ func (f *flags) variant(scenario sandbox.Scenario) sandbox.Scenario {
 	return scenario
 }
 
-// keep stores a run beside those of other modes, if there are any, and shows them.
+// keep stores a run beside the runs of other modes, and shows them.
 func (f *flags) keep(run result.Run) error {
 	var all result.Result
 	if f.out != "" {

@@ -25,18 +25,16 @@ func main() {
 	}
 }
 
-// packages are the pure core, and what feeds it: BenchmarkStart takes in a
-// cluster of 5,000 nodes and 100,000 attachments.
+// packages are the pure core, and its feeder: BenchmarkStart takes in a cluster of 5,000 nodes and
+// 100,000 attachments.
 func packages() []string {
 	return []string{"./internal/ledger", "./internal/arbiter", "./internal/observe"}
 }
 
-// slopeSizes are the nodes of BenchmarkSlope's clusters.
 func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
 
-// commands are those of `go test` that are run, one after the other. Each size of the slope has a
-// process of its own, since the most memory that is reported is the process's; what else there is
-// has one together.
+// commands are the calls of `go test`, in order. Each size of the slope has its own process, since
+// the reported peak of memory is the process's; the rest shares one.
 func commands(slope bool, pattern, duration string, count int) [][]string {
 	test := func(pattern, duration string, args ...string) []string {
 		command := []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", duration, fmt.Sprintf("-count=%d", count), "-timeout", "0"}

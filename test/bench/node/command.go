@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// flags are those of the command.
 type flags struct {
 	binary            string
 	volumes, pods     int
@@ -56,7 +55,6 @@ func NewCommand(s bench.Session) *cobra.Command {
 	return cmd
 }
 
-// write renders a stored result into the document.
 func (f *flags) write(from string) error {
 	r, err := result.Read(from)
 	if err != nil {
@@ -91,7 +89,6 @@ func (f *flags) measure(ctx context.Context, s bench.Session) error {
 	return f.write(f.out)
 }
 
-// load is what the flags ask for.
 func (f *flags) load() (load, error) {
 	switch {
 	case f.volumes < 1 || f.pods < 1 || f.changes < 1:
@@ -109,7 +106,6 @@ func (f *flags) load() (load, error) {
 	return load{binary: binary, cases: []size{{f.volumes, f.pods}, {0, 0}}, rest: f.rest, changes: f.changes}, nil
 }
 
-// commandLine says what was measured.
 func (f *flags) commandLine() string {
 	return fmt.Sprintf("moorage-sandbox bench-node --volumes=%d --pods=%d --rest=%s --changes=%d", f.volumes, f.pods, f.rest, f.changes)
 }

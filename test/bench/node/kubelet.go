@@ -14,24 +14,24 @@ import (
 
 const (
 	driver = "disk.example.com"
-	// recordName is what kubelets call their records.
+	// recordName is the name of kubelets' records.
 	recordName = "vol_data.json"
 )
 
-// kubelet is a folder as a kubelet leaves it, with what is mounted there.
+// kubelet is a folder as a kubelet leaves it, with its mounts.
 type kubelet struct {
 	root   string
 	mounts *mounts
 }
 
-// newKubelet makes the folder of a kubelet that has so many pods, and volumes in them, in
-// turn. Each pod has its service account's token mounted, too.
+// newKubelet makes the folder of a kubelet with so many pods, and volumes in them, in turn. Each
+// pod has its service account's token mounted.
 func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
 	k := &kubelet{root: root, mounts: m}
 	if err := os.MkdirAll(filepath.Join(root, "pods"), 0o750); err != nil {
 		return nil, fmt.Errorf("the kubelet's folder: %w", err)
 	}
-	// By the time of this a kubelet's start is known.
+	// The time of this file shows a kubelet's start.
 	socket := filepath.Join(root, "pod-resources", "kubelet.sock")
 	if err := errors.Join(m.share(root), os.MkdirAll(filepath.Dir(socket), 0o750), os.WriteFile(socket, nil, 0o600)); err != nil {
 		return nil, fmt.Errorf("the kubelet's folder: %w", err)
@@ -50,7 +50,6 @@ func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
 	return k, nil
 }
 
-// pod is the folder of a pod.
 func (k *kubelet) pod(i int) string {
 	return filepath.Join(k.root, "pods", fmt.Sprintf("6c1b6d8e-93c1-4b1f-8a55-%012d", i))
 }
@@ -70,7 +69,6 @@ func (k *kubelet) published(volume, pod int) string {
 	return filepath.Join(k.pod(pod), "volumes", "kubernetes.io~csi", persistentVolume(volume), "mount")
 }
 
-// mount stages a volume and publishes it to a pod.
 func (k *kubelet) mount(volume, pod int) error {
 	staged, published := k.staged(volume), k.published(volume, pod)
 	if err := k.record(filepath.Dir(staged), map[string]string{"driverName": driver, "volumeHandle": handle(volume)}); err != nil {
@@ -88,7 +86,6 @@ func (k *kubelet) mount(volume, pod int) error {
 	return k.mounts.bind(staged, published)
 }
 
-// unmount takes a volume from a pod, and unstages it.
 func (k *kubelet) unmount(volume, pod int) error {
 	for _, path := range []string{k.published(volume, pod), k.staged(volume)} {
 		if err := k.mounts.unmount(path); err != nil {

@@ -25,13 +25,12 @@ import (
 const (
 	account = "moorage-node"
 	user    = "system:serviceaccount:" + sandbox.MoorageNamespace + ":" + account
-	// patience bounds what is waited for: a word comes in seconds.
+	// patience bounds the waits: a report comes in seconds.
 	patience = 2 * time.Minute
-	// settles is after the first word: what a start leaves is not rest.
+	// settles is the time after the first report: the aftermath of a start is not rest.
 	settles = 15 * time.Second
 )
 
-// load is what is measured.
 type load struct {
 	binary  string
 	cases   []size
@@ -39,7 +38,6 @@ type load struct {
 	changes int
 }
 
-// size is what a node has.
 type size struct{ volumes, pods int }
 
 // scenario is the measurement as the sandbox plays it, each case at a node of its own.
@@ -67,7 +65,6 @@ func (l load) scenario(into *result.Result) sandbox.Scenario {
 	}
 }
 
-// measure measures one case at a node.
 func (l load) measure(ctx context.Context, e *sandbox.Env, node string, c size) (run result.Run, err error) {
 	m, err := newMounts()
 	if err != nil {
@@ -112,7 +109,7 @@ func (l load) measure(ctx context.Context, e *sandbox.Env, node string, c size) 
 	return run, err
 }
 
-// whole says whether a word names all volumes of a node, and nothing amiss.
+// whole says whether a report names all volumes of a node, and no fault.
 func whole(s v1alpha1.NodeVolumesStatus, c size) error {
 	published := 0
 	for _, v := range s.Volumes {
@@ -129,7 +126,6 @@ func whole(s v1alpha1.NodeVolumesStatus, c size) error {
 	return nil
 }
 
-// measureRest measures a time in which nothing changes.
 func (l load) measureRest(ctx context.Context, e *sandbox.Env, p *process) (r result.Rest, err error) {
 	from := time.Now()
 	r.CPUSeconds, err = p.using(func() error { return p.rests(ctx, l.rest) })
@@ -144,10 +140,9 @@ func (l load) measureRest(ctx context.Context, e *sandbox.Env, p *process) (r re
 	return r, err
 }
 
-// measureChanges has volumes come and go.
 func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k *kubelet, t *told) (c result.Changes, err error) {
 	from := time.Now()
-	const volume, pod = 1 << 20, 1 << 20 // none of the others
+	const volume, pod = 1 << 20, 1 << 20 // not among the present ones
 	c.CPUSeconds, err = p.using(func() error {
 		for range l.changes {
 			for _, change := range []struct {
@@ -173,7 +168,7 @@ func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k 
 	return c, err
 }
 
-// names says whether a word names a volume that is mounted in a pod, or does not.
+// names says whether a report names a volume that is mounted in a pod, or does not.
 func names(s v1alpha1.NodeVolumesStatus, handle string, there bool) error {
 	for _, v := range s.Volumes {
 		if v.Handle != handle {
@@ -190,7 +185,7 @@ func names(s v1alpha1.NodeVolumesStatus, handle string, there bool) error {
 	return nil
 }
 
-// using is the processor time that the process takes meanwhile, in seconds.
+// using is the processor time of the process meanwhile, in seconds.
 func (p *process) using(meanwhile func() error) (float64, error) {
 	before, err := bench.ProcessSeconds(p.pid())
 	if err != nil {
@@ -203,7 +198,7 @@ func (p *process) using(meanwhile func() error) (float64, error) {
 	return after - before, err
 }
 
-// requests counts those of moorage-node that were received from a moment on.
+// requests counts moorage-node's requests that were received from a moment on.
 func requests(e *sandbox.Env, from time.Time) (result.Requests, error) {
 	events, err := e.Audit.Read()
 	if err != nil {
@@ -212,7 +207,6 @@ func requests(e *sandbox.Env, from time.Time) (result.Requests, error) {
 	return count(events, from), nil
 }
 
-// count counts what was answered.
 func count(events []audit.Event, from time.Time) (r result.Requests) {
 	for _, event := range events {
 		if event.User.Username != user || event.Stage != "ResponseComplete" || event.Finished.Before(from) {
@@ -230,7 +224,7 @@ func count(events []audit.Event, from time.Time) (r result.Requests) {
 	return r
 }
 
-// writeKubeconfig writes that of a node's moorage-node: with a token for the Node, as the
+// writeKubeconfig writes the kubeconfig of a node's moorage-node: with a token for the Node, as the
 // API server makes it for a pod there.
 func writeKubeconfig(ctx context.Context, e *sandbox.Env, node, path string) error {
 	token, err := e.Cluster.NodeToken(ctx, node)
@@ -244,7 +238,7 @@ func writeKubeconfig(ctx context.Context, e *sandbox.Env, node, path string) err
 	return sandbox.WriteKubeconfig(path, config.Host, config.CAData, token)
 }
 
-// told follows what a node says. It is for serial use.
+// told follows a node's reports. It is for serial use.
 type told struct{ watch watch.Interface }
 
 func newTold(ctx context.Context, e *sandbox.Env, node string) (*told, error) {
@@ -259,8 +253,7 @@ func newTold(ctx context.Context, e *sandbox.Env, node string) (*told, error) {
 	return &told{w}, nil
 }
 
-// until waits until the node says something that check has nothing against. What it has said
-// before does not count.
+// until waits until a new report of the node passes check.
 func (t *told) until(ctx context.Context, check func(v1alpha1.NodeVolumesStatus) error) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()

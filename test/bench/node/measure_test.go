@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// What others ask, what was answered before, and answers that are still coming do not count.
+// Requests of others, requests that were answered before, and answers under way do not count.
 func TestCount(t *testing.T) {
 	now := time.Unix(1000, 0)
 	event := func(verb string) audit.Event {
@@ -33,7 +33,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A word counts once it names all volumes in all pods, and nothing amiss.
+// A report counts once it names all volumes in all pods, and no fault.
 func TestWhole(t *testing.T) {
 	good := func() v1alpha1.NodeVolumesStatus {
 		pods := []v1alpha1.PublishedPod{{PodUID: "p", Mounted: v1alpha1.NodeYes}}
@@ -72,7 +72,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// The records are those that moorage-node reads. Nothing is mounted here.
+// moorage-node can read the records. Nothing is mounted here.
 func TestRecords(t *testing.T) {
 	k := &kubelet{root: t.TempDir()}
 	for _, folder := range []string{filepath.Dir(k.staged(7)), filepath.Dir(k.published(7, 3))} {

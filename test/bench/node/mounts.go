@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounts is a mount namespace, in which everything is mounted, and the process that is
-// measured is started. It is for serial use.
+// mounts is a mount namespace with all mounts; the measured process starts in it. It is for serial
+// use.
 type mounts struct {
 	do chan func()
 }
 
-// newMounts makes a namespace that has what the machine has, and tells nobody of what is
-// mounted in it. It is that of a thread: it goes when the thread and what was started by it
-// have ended.
+// newMounts makes a namespace with the machine's mounts, and keeps its own mounts from the machine.
+// It ends with its thread and the processes that the thread started.
 func newMounts() (*mounts, error) {
 	m := &mounts{do: make(chan func())}
 	made := make(chan error)
@@ -40,18 +39,16 @@ func newMounts() (*mounts, error) {
 	return m, nil
 }
 
-// close ends the thread.
 func (m *mounts) close() { close(m.do) }
 
-// in runs a function in the namespace.
 func (m *mounts) in(f func() error) error {
 	result := make(chan error)
 	m.do <- func() { result <- f() }
 	return <-result
 }
 
-// share makes a folder a mount that others' mounts appear in, as a container has the
-// kubelet's.
+// share makes a folder a mount that shows others' mounts, like a container's mount of the kubelet's
+// folder.
 func (m *mounts) share(folder string) error {
 	return m.in(func() error {
 		err := unix.Mount(folder, folder, "", unix.MS_BIND, "")
@@ -67,7 +64,6 @@ func (m *mounts) tmpfs(path string) error {
 	return m.mountAt(path, func() error { return unix.Mount("disk", path, "tmpfs", 0, "size=64k") })
 }
 
-// bind mounts what is at one path at another one.
 func (m *mounts) bind(from, path string) error {
 	return m.mountAt(path, func() error { return unix.Mount(from, path, "", unix.MS_BIND, "") })
 }

@@ -18,11 +18,10 @@ import (
 const (
 	// probeEvery is the chart's: two probes, each so often.
 	probeEvery = 10 * time.Second
-	// scrapeEvery is that of the chart's ServiceMonitor: each third of the probes' ticks.
+	// scrapeEvery is the chart's ServiceMonitor's: each third of the probes' ticks.
 	scrapeEvery = 3
 )
 
-// process is a moorage-node.
 type process struct {
 	cmd    *exec.Cmd
 	listen string
@@ -51,7 +50,6 @@ func startProcess(m *mounts, binary, kubeconfig, root, log string) (*process, er
 	return p, nil
 }
 
-// freeAddress is one that nobody listens on.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +60,7 @@ func freeAddress() (string, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// stop ends the process, which has to end well.
+// stop ends the process, which must succeed.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end moorage-node: %w", err)
@@ -78,7 +76,7 @@ func (p *process) stop() error {
 	}
 }
 
-// rests lets a time pass, in which the process is probed and scraped.
+// rests lets a time pass, with probes and scrapes.
 func (p *process) rests(ctx context.Context, rest time.Duration) error {
 	over := time.NewTimer(rest)
 	defer over.Stop()

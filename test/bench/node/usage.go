@@ -7,7 +7,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/node/result"
 )
 
-// readMemory reads how much memory a process has now.
 func readMemory(pid int) (result.Memory, error) {
 	m, err := bench.ProcessMemory(pid, "RssAnon", "RssFile", "VmRSS", "VmHWM")
 	return result.Memory{AnonMiB: m["RssAnon"], FileMiB: m["RssFile"], ResidentMiB: m["VmRSS"], PeakMiB: m["VmHWM"]}, err

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origin says where a measurement comes from: which sources, and which
-// machine. It reads the running binary's build information, git and /proc, and
-// writes nothing.
+// Package origin has the origin of a measurement: sources and machine. It reads the running
+// binary's build information, git and /proc, and writes nothing.
 package origin
 
 import (
@@ -17,9 +16,9 @@ import (
 	"strings"
 )
 
-// Source is what was measured.
+// Source is the measured sources.
 type Source struct {
-	// Commit of the sources; "unknown" if nothing tells.
+	// Commit of the sources; "unknown" if it can't be found.
 	Commit string `json:"commit"`
 	// Modified says that the work tree differed from the commit.
 	Modified bool `json:"modified,omitempty"`
@@ -29,7 +28,7 @@ type Source struct {
 
 const unknown = "unknown"
 
-// Machine is where it was measured.
+// Machine is the measuring machine.
 type Machine struct {
 	Cores       int    `json:"cores"`
 	MemoryBytes int64  `json:"memoryBytes"`
@@ -55,8 +54,8 @@ func OfBinary() Source {
 	return s
 }
 
-// OfBinaryOrTree is OfBinary, or, where the toolchain did not record a commit
-// (-buildvcs=false), OfTree of the current folder.
+// OfBinaryOrTree is OfBinary, or, where the toolchain did not record a commit (-buildvcs=false),
+// OfTree of the current folder.
 func OfBinaryOrTree(ctx context.Context) Source {
 	s := OfBinary()
 	if s.Commit != unknown {
@@ -93,7 +92,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ThisMachine describes the machine; what /proc doesn't tell stays zero.
+// ThisMachine describes the machine; fields that /proc lacks stay zero.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if kib, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {

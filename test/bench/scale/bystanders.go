@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// bystanderEvery is the pace of the bystanders: part of the load, as a load generator's is.
+// bystanderEvery is the pace of the bystanders, a part of the load.
 const bystanderEvery = 500 * time.Millisecond
 
 // bystanderVolumes is how many volumes bystanders have, each used once; when they run out, no more
@@ -31,7 +31,7 @@ type bystanders struct {
 	life map[string]*life
 }
 
-// life is when something was first seen of a bystander, and when it was created, by name.
+// life is when a bystander was created and first seen at each stage.
 type life struct{ created, bound, attached, ran time.Time }
 
 func newBystanders(m *maker) *bystanders {
@@ -49,8 +49,8 @@ func (b *bystanders) take() (string, bool) {
 	return bystanderName(b.next - 1), true
 }
 
-// begin makes bystanders until the returned function is called, which waits, for as long as
-// patience, until those run that came, and returns how long each took.
+// begin makes bystanders until the returned function is called. That function waits, at most for
+// patience, until the present bystanders run, and returns how long each took.
 func (b *bystanders) begin(ctx context.Context) (end func(patience time.Duration) (result.Bystanders, error)) {
 	life, stop := context.WithCancel(ctx)
 	b.mu.Lock()
@@ -70,7 +70,6 @@ func (b *bystanders) begin(ctx context.Context) (end func(patience time.Duration
 	}
 }
 
-// come makes one bystander after the other until ctx ends.
 func (b *bystanders) come(ctx context.Context) error {
 	pace := time.NewTicker(bystanderEvery)
 	defer pace.Stop()
@@ -87,14 +86,14 @@ func (b *bystanders) come(ctx context.Context) error {
 		b.mu.Lock()
 		b.life[name] = &life{created: time.Now()}
 		b.mu.Unlock()
-		// What has begun is finished, so that each that is counted exists.
+		// The last one is finished: each counted bystander exists.
 		if err := b.maker.pod(context.WithoutCancel(ctx), bystanderNamespace, name, "", map[string]string{bystanderLabel: "true"}, []string{name}); err != nil {
 			return err
 		}
 	}
 }
 
-// first notes when something of a bystander was seen for the first time, and says whether it was now.
+// first notes the first sight of a bystander's stage, and says whether it was now.
 func (b *bystanders) first(name string, moment func(*life) *time.Time, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +105,8 @@ func (b *bystanders) first(name string, moment func(*life) *time.Time, now time.
 	return true
 }
 
-// bound takes in that a bystander has a node, attached that its volume, which has its name, is there.
+// bound takes in that a bystander has a node, attached that its volume, which has its name, is
+// there.
 func (b *bystanders) bound(name string, now time.Time) {
 	b.first(name, func(l *life) *time.Time { return &l.bound }, now)
 }

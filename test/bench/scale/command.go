@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// flags are those of the command.
 type flags struct {
 	sizes       []int
 	modes, skip []string
@@ -67,7 +66,6 @@ func NewCommand(s bench.Session) *cobra.Command {
 	return cmd
 }
 
-// write renders the stored results of a folder into the document.
 func (f *flags) write(folder string) error {
 	text, err := result.RenderFolder(folder)
 	if err != nil {
@@ -76,7 +74,8 @@ func (f *flags) write(folder string) error {
 	return result.Page().Write(f.render, text)
 }
 
-// plans lists what is to be measured, in order: the modes take turns, and another one begins each time.
+// plans lists the measurements in order: the modes take turns, and the first mode changes each
+// time.
 func (f *flags) plans() ([]plan, error) {
 	base := f.plan
 	switch f.attacher {
@@ -160,12 +159,10 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	return nil
 }
 
-// log writes a line about how it goes.
 func log(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// commandLine is how the measurement can be repeated.
 func (f *flags) commandLine() string {
 	var sizes []string
 	for _, n := range f.sizes {

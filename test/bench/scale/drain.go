@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// draining empties a tenth of the nodes, a tenth of them at a time: cordons them, evicts their pods, and
-// goes on to the next when these run elsewhere.
+// draining empties a tenth of the nodes, a tenth of them at a time: it cordons them, evicts their
+// pods, and goes on to the next when these run elsewhere.
 func (r *run) draining(ctx context.Context) error {
 	nodes := r.inZone(drainZone)
 	nodes = nodes[:min(len(nodes), max(1, r.nodes/10))]
@@ -100,7 +100,6 @@ func (r *run) empty(ctx context.Context, node string) (away []float64, volumes i
 	return away, len(names), nil
 }
 
-// cordon closes a node to pods, or opens it.
 func (r *run) cordon(ctx context.Context, node string, closed bool) error {
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, closed)
 	_, err := r.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})

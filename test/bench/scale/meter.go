@@ -13,19 +13,19 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator, who makes the load.
+// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
 // meter counts writes by the audit log, phase by phase. It is safe for parallel use.
 type meter struct {
 	log *audit.Reader
-	// controller is the user of the controller that is measured, and foreign says of an object
-	// that it is a bystander's.
+	// controller is the user of the measured controller, and foreign says whether an object is a
+	// bystander's.
 	controller string
 	foreign    func(*audit.Object) bool
 
 	mu  sync.Mutex
-	all bool // what is foreign counts, too
+	all bool // foreign writes also count
 	window
 }
 
@@ -35,24 +35,23 @@ func newMeter(log *audit.Reader, controller string, foreign func(*audit.Object) 
 
 func newWindow() window { return window{times: map[string]int{}} }
 
-// countAll has what is a bystander's count, or not.
+// countAll says whether bystanders' writes count.
 func (m *meter) countAll(all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all = all
 }
 
-// window is what a phase has come to.
 type window struct {
 	writes []audit.Event
-	times  map[string]int // the controller's successful writes, by what they wrote
-	// last is when the API server answered the controller's last write but events, and created when it
-	// received its first VolumeAttachment.
+	times  map[string]int // the controller's successful writes, by target
+	// last is when the API server answered the controller's last write but events, and created when
+	// it received its first VolumeAttachment.
 	last, created time.Time
 	refused       int
 }
 
-// begin starts a phase: what was logged before is left out.
+// begin starts a phase: earlier entries are left out.
 func (m *meter) begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +62,7 @@ func (m *meter) begin() error {
 	return nil
 }
 
-// read takes in what was logged since.
+// read takes in the new entries of the log.
 func (m *meter) read() error {
 	events, err := m.log.Next()
 	if err != nil {
@@ -107,7 +106,7 @@ func (m *meter) see(e audit.Event) {
 	}
 }
 
-// moments are when the controller made its first VolumeAttachment of the phase, and its last write.
+// moments are the controller's first VolumeAttachment of the phase, and its last write.
 func (m *meter) moments() (created, last time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +114,6 @@ func (m *meter) moments() (created, last time.Time, err error) {
 	return m.created, m.last, err
 }
 
-// end is what the phase has come to.
 func (m *meter) end() (result.Writes, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +123,6 @@ func (m *meter) end() (result.Writes, error) {
 	return m.result(), nil
 }
 
-// result is what was counted.
 func (w *window) result() result.Writes {
 	out := result.Writes{All: audit.Writes(w.writes), Refused: w.refused, Again: map[string]int{}}
 	for what, times := range w.times {

@@ -21,7 +21,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// The namespaces of the load. A volume is called by its claim, in either.
+// The namespaces of the load. A volume has its claim's name, in either.
 const (
 	workloadNamespace  = "workloads"
 	bystanderNamespace = "bystanders"
@@ -72,7 +72,6 @@ type maker struct {
 	holds   map[string]bool          // names of the bystanders' VolumeHolds; nil: not computed
 }
 
-// resolve finds the volume of a claim.
 func (m *maker) resolve(_, claim string) (hollow.Volume, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,13 +113,13 @@ func (m *maker) volume(ctx context.Context, namespace, name string) error {
 	return m.bind(ctx, namespace, name, disk.Volume)
 }
 
-// bind makes a claim and a PersistentVolume, and binds them as kube-controller-manager does, which
-// does it one after the other. Where it was first, that is as good.
+// bind makes a claim and a PersistentVolume, and binds them in place of kube-controller-manager,
+// which binds singly. If that was first, it is as good.
 func (m *maker) bind(ctx context.Context, namespace, name, handle string) error {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claims, volumes := m.kube.CoreV1().PersistentVolumeClaims(namespace), m.kube.CoreV1().PersistentVolumes()
-	// It is called bound only once there is the PersistentVolume: before, it would be lost.
+	// The claim is bound only once the PersistentVolume exists: before, it would be lost.
 	claim, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -158,7 +157,7 @@ func (m *maker) bind(ctx context.Context, namespace, name, handle string) error 
 	return nil
 }
 
-// pod makes a pod with claims; at a node if one is named.
+// pod makes a pod with claims, at the named node if any.
 func (m *maker) pod(ctx context.Context, namespace, name, node string, labels map[string]string, claims []string) error {
 	pod := sandbox.Pod(name, claims...)
 	pod.Labels, pod.Spec.NodeName = labels, node
@@ -168,7 +167,7 @@ func (m *maker) pod(ctx context.Context, namespace, name, node string, labels ma
 	return nil
 }
 
-// workloads makes pods anew whose predecessors are gone.
+// workloads makes pods anew when their predecessors are gone.
 type workloads struct {
 	maker  *maker
 	perPod int
@@ -189,7 +188,6 @@ func claimsOf(workload string, n int) []string {
 	return claims
 }
 
-// create makes the next pod of a workload.
 func (w *workloads) create(ctx context.Context, workload, node string) error {
 	w.mu.Lock()
 	w.generations[workload]++
@@ -198,7 +196,6 @@ func (w *workloads) create(ctx context.Context, workload, node string) error {
 	return w.maker.pod(ctx, workloadNamespace, name, node, map[string]string{workloadLabel: workload}, claimsOf(workload, w.perPod))
 }
 
-// run makes pods anew until ctx ends.
 func (w *workloads) run(ctx context.Context) {
 	for range abreast {
 		go func() {
@@ -218,7 +215,7 @@ func (w *workloads) run(ctx context.Context) {
 	}
 }
 
-// failure is what kept a pod from being made anew.
+// failure is the reason why a pod was not made anew.
 func (w *workloads) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

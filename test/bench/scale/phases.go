@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// processes are those whose memory is told.
+// processes are the processes with reported memory.
 func processes() []string {
 	return []string{
 		sandbox.APIServer, sandbox.Etcd, sandbox.ControllerManager, sandbox.Scheduler, sandbox.MoorageController,
@@ -24,7 +24,6 @@ func processes() []string {
 	}
 }
 
-// pids are the processes' ids by name.
 func (r *run) pids() map[string]int {
 	out := map[string]int{}
 	for _, p := range r.cluster.Processes() {
@@ -35,7 +34,7 @@ func (r *run) pids() map[string]int {
 	return out
 }
 
-// use measures what processes use until the returned function is called.
+// use measures the use of processes until the returned function is called.
 func (r *run) use() (func() (result.Use, error), error) {
 	spent, err := bench.MeterCPU(r.cluster)
 	if err != nil {
@@ -57,7 +56,6 @@ func (r *run) use() (func() (result.Use, error), error) {
 	}, nil
 }
 
-// resting measures a time in which nothing happens.
 func (r *run) resting(ctx context.Context) error {
 	used, err := r.use()
 	if err != nil {
@@ -83,7 +81,6 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// inQuiet measures bystanders when nothing else happens.
 func (r *run) inQuiet(ctx context.Context) error {
 	end := r.others.begin(ctx)
 	if err := pass(ctx, r.quiet); err != nil {
@@ -97,7 +94,7 @@ func (r *run) inQuiet(ctx context.Context) error {
 	return err
 }
 
-// starting measures a controller that is started where everything is there, and a pod waits at its
+// starting measures a controller that is started with all objects there, while a pod waits at its
 // node for its volume.
 func (r *run) starting(ctx context.Context) error {
 	process, leaseNamespace, _ := r.controller()

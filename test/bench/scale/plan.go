@@ -10,10 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// zones are as many as a cluster's nodes are spread over.
+// zones is how many zones a cluster's nodes are spread over.
 const zones = 3
 
-// plan is what a run is to do.
 type plan struct {
 	mode                             sandbox.Mode
 	nodes, perNode, perPod           int
@@ -23,7 +22,7 @@ type plan struct {
 	skipStorm, skipDrain, skipChange bool
 }
 
-// slots leaves each node room for twice what it has.
+// slots leaves each node room for twice its volumes.
 func (p plan) slots() int { return 2 * p.perNode }
 
 func (p plan) validate() error {
@@ -45,7 +44,6 @@ const maxPods = 250
 
 func (p plan) workloads() int { return p.nodes * p.perNode / p.perPod }
 
-// load is what the result says of it.
 func (p plan) load() result.Load {
 	attacher := "external-attacher"
 	if p.moorageAttacher {
@@ -57,12 +55,11 @@ func (p plan) load() result.Load {
 	}
 }
 
-// nodeName and zoneOf are those of the i-th node, counted from 0.
+// nodeName and zoneOf belong to the i-th node, counted from 0.
 func nodeName(i int) string { return fmt.Sprintf("hollow-%04d", i) }
 
 func zoneOf(i int) int { return i % zones }
 
-// inZone lists the nodes of a zone.
 func (p plan) inZone(zone int) []string {
 	var out []string
 	for i := range p.nodes {
@@ -73,14 +70,14 @@ func (p plan) inZone(zone int) []string {
 	return out
 }
 
-// Which zones the phases are about: a storm, the drain, and the storm with a change of leader.
+// The zones of the phases: a storm, the drain, and the storm with a change of leader.
 const (
 	stormZone = iota
 	changeZone
 	drainZone
 )
 
-// controller is the process that attaches, and whose Lease it has.
+// controller is the process that attaches, and the holder of its Lease.
 func (p plan) controller() (process, leaseNamespace, user string) {
 	if p.mode == sandbox.Standalone {
 		return sandbox.MoorageController, sandbox.MoorageNamespace, "system:serviceaccount:moorage-system:moorage-controller"

@@ -20,10 +20,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// leaseDuration is that of kubelets by default.
+// leaseDuration is the default of kubelets.
 const leaseDuration = 40 * time.Second
 
-// run is one cluster and what is done with it.
 type run struct {
 	plan
 	log func(format string, args ...any)
@@ -39,7 +38,7 @@ type run struct {
 	into      *result.Run
 }
 
-// measure carries a plan out. What was measured before a failure is in the result.
+// measure carries a plan out. The result has the measurements before a failure.
 func measure(ctx context.Context, p plan, options sandbox.Options, log func(string, ...any)) (out result.Run) {
 	out = result.Run{Mode: string(p.mode), Load: p.load()}
 	r := &run{plan: p, log: log, into: &out}
@@ -50,7 +49,6 @@ func measure(ctx context.Context, p plan, options sandbox.Options, log func(stri
 	return out
 }
 
-// whole starts a cluster, carries out the phases, and stops it.
 func (r *run) whole(ctx context.Context, options sandbox.Options) (err error) {
 	options.Shape = sandbox.Shape{
 		Mode: r.mode, Slots: r.slots(), AttachLatency: r.latency, DetachLatency: r.latency, KubeletStatusInterval: r.status,
@@ -96,7 +94,6 @@ func (r *run) whole(ctx context.Context, options sandbox.Options) (err error) {
 	return nil
 }
 
-// prepare puts together who makes the load and who watches.
 func (r *run) prepare(ctx context.Context) (err error) {
 	r.kube = r.cluster.Client()
 	r.maker = &maker{kube: r.kube, disk: r.cluster.Disk(), enforced: r.mode.Moorage(), volumes: map[string]hollow.Volume{}}
@@ -122,10 +119,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// fewLines is how much of what hollow nodes could not do is told.
 const fewLines = 20
 
-// few is the run's log for what can come often: the first lines of it.
+// few is the run's log for frequent messages: the first lines of it.
 func (r *run) few() func(string, ...any) {
 	var said atomic.Int32
 	return func(format string, args ...any) {
@@ -135,7 +131,6 @@ func (r *run) few() func(string, ...any) {
 	}
 }
 
-// foreign says whether an object belongs to a bystander.
 func (r *run) foreign(o *audit.Object) bool {
 	switch {
 	case o.Namespace == bystanderNamespace, isBystander(o.Name):
@@ -148,7 +143,6 @@ func (r *run) foreign(o *audit.Object) bool {
 	return false
 }
 
-// foreignHolds are the names of bystanders' VolumeHolds.
 func (r *run) foreignHolds() map[string]bool {
 	r.maker.mu.Lock()
 	defer r.maker.mu.Unlock()
@@ -219,10 +213,11 @@ func (r *run) await(ctx context.Context, what string, check func() error) error 
 	return await(ctx, r.cluster, r.patience, what, check)
 }
 
-// calm is how long the controller has to write nothing to be called quiet.
+// calm is how long a quiet controller must write nothing.
 const calm = 5 * time.Second
 
-// untilQuiet waits until the controller has written nothing for a while, and returns its last write.
+// untilQuiet waits until the controller has written nothing for a while, and returns its last
+// write.
 func (r *run) untilQuiet(ctx context.Context) (last time.Time, err error) {
 	from := time.Now()
 	err = r.await(ctx, "the controller is quiet", func() error {
@@ -238,7 +233,6 @@ func (r *run) untilQuiet(ctx context.Context) (last time.Time, err error) {
 	return last, err
 }
 
-// judge counts the rules that were broken.
 func (r *run) judge(ctx context.Context) error {
 	violations, err := r.cluster.Disk().Violations(ctx, 0)
 	if err != nil {
@@ -254,7 +248,6 @@ func (r *run) judge(ctx context.Context) error {
 	return nil
 }
 
-// zoneSet is the nodes of a zone as a set.
 func (r *run) zoneSet(zone int) map[string]bool {
 	set := map[string]bool{}
 	for _, name := range r.inZone(zone) {
@@ -263,7 +256,7 @@ func (r *run) zoneSet(zone int) map[string]bool {
 	return set
 }
 
-// outOfService is the taint by which somebody says that a node's machine is off.
+// outOfService is the taint for a node with a switched-off machine.
 func outOfService() corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 }

@@ -22,16 +22,15 @@ func (r *run) isController(user string) bool {
 	return "system:serviceaccount:"+user == controller || user == controller
 }
 
-// stormed is a storm under way.
 type stormed struct {
 	dead               map[string]bool
 	volumes, workloads []string
 	began, killed      time.Time
 }
 
-// storm switches a zone off, taints its nodes out of service when all are not ready, and
-// measures until everything that was there is elsewhere. With kill the controller is killed when
-// half of the volumes are. Then the zone comes back.
+// storm switches a zone off, taints its nodes out of service when all are not ready, and measures
+// until all their volumes and pods are elsewhere. With kill it kills the controller halfway. Then
+// the zone comes back.
 func (r *run) storm(ctx context.Context, zone int, kill bool, into **result.Storm) error {
 	nodes := r.inZone(zone)
 	s := &stormed{dead: r.zoneSet(zone)}
@@ -76,7 +75,7 @@ func (r *run) storm(ctx context.Context, zone int, kill bool, into **result.Stor
 	return r.comeBack(ctx, nodes)
 }
 
-// tell writes into the result what a storm has come to, once the controller is quiet.
+// tell writes the outcome of a storm into the result, once the controller is quiet.
 func (r *run) tell(ctx context.Context, s *stormed, out *result.Storm) error {
 	last, err := r.untilQuiet(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (r *run) killHalfway(ctx context.Context, s *stormed) error {
 	return r.cluster.StartAgain(process)
 }
 
-// awaitElsewhere waits until everything that was at the dead nodes is attached and runs elsewhere.
+// awaitElsewhere waits until all volumes and pods of the dead nodes are attached and run elsewhere.
 func (r *run) awaitElsewhere(ctx context.Context, s *stormed) error {
 	return r.await(ctx, "all volumes are attached, and all pods run, elsewhere", func() error {
 		volumes := len(r.watcher.elsewhere(r.watcher.attached, s.volumes, s.dead))
@@ -149,7 +148,6 @@ func (r *run) awaitReady(ctx context.Context, nodes []string, want bool) error {
 	})
 }
 
-// taint puts a node out of service, or back.
 func (r *run) taint(ctx context.Context, name string, out bool) error {
 	nodes := r.kube.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -170,7 +168,6 @@ func (r *run) taint(ctx context.Context, name string, out bool) error {
 	return nil
 }
 
-// comeBack boots nodes and puts them back into service.
 func (r *run) comeBack(ctx context.Context, nodes []string) error {
 	if err := each(ctx, len(nodes), func(i int) error { return r.fleet.PowerOn(ctx, nodes[i]) }); err != nil {
 		return err

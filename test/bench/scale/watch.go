@@ -24,19 +24,18 @@ const (
 	bystanderLabel = "bench.moorage.dev/bystander"
 )
 
-// place is where something is, and since when.
 type place struct {
 	node  string
 	pod   string
 	since time.Time
 }
 
-// watcher knows where volumes are attached and where workloads run, as a watch shows it. It
-// feeds the hollow nodes. Its methods are safe for parallel use.
+// watcher knows where volumes are attached and where workloads run, as a watch shows it. It feeds
+// the hollow nodes. Its methods are safe for parallel use.
 type watcher struct {
 	fleet *hollow.Fleet
-	// replace is told of a workload whose pod is gone; bound, attached and ran of a bystander that
-	// has a node, whose volume is attached, and that runs.
+	// replace is told of a workload when its pod is gone; bound, attached and ran of a bystander
+	// when it has a node, its attached volume, and runs.
 	replace                 func(workload string)
 	bound, attachedFor, ran func(bystander string, at time.Time)
 
@@ -44,7 +43,7 @@ type watcher struct {
 	attached map[string]place // by PersistentVolume
 	running  map[string]place // by workload
 	ready    map[string]bool  // nodes
-	// attachments are the names of bystanders' VolumeAttachments that there have been.
+	// attachments are the names of all bystanders' VolumeAttachments so far.
 	foreign map[string]bool
 }
 
@@ -55,10 +54,9 @@ func newWatcher(fleet *hollow.Fleet) *watcher {
 	}
 }
 
-// nobody is told of bystanders.
 func nobody(string, time.Time) {}
 
-// start watches until ctx ends, and returns once it has seen all there is.
+// start watches until ctx ends, and returns once it has seen all objects.
 func (w *watcher) start(ctx context.Context, kube kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	synced := []cache.InformerSynced{}
@@ -80,7 +78,7 @@ func (w *watcher) start(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// handle calls see for what there is, and lose for what is gone.
+// handle calls see for each present object, and lose for each deleted one.
 func handle[T any](see, lose func(*T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { see(o.(*T)) },
@@ -172,7 +170,7 @@ func (w *watcher) loseAttachment(a *storagev1.VolumeAttachment) {
 	}
 }
 
-// at lists what of a map is at one of the nodes.
+// at lists the keys of a map with a place at one of the nodes.
 func at(of map[string]place, nodes map[string]bool) []string {
 	var out []string
 	for name, is := range of {
@@ -195,7 +193,7 @@ func (w *watcher) affected(nodes map[string]bool) (volumes, workloads []string) 
 	return volumes, at(w.running, nodes)
 }
 
-// elsewhere says since when those of names are, each, at a node that is none of nodes.
+// elsewhere says since when each of names is at a node outside nodes.
 func (w *watcher) elsewhere(of map[string]place, names []string, nodes map[string]bool) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +206,7 @@ func (w *watcher) elsewhere(of map[string]place, names []string, nodes map[strin
 	return out
 }
 
-// since is when a volume was attached where it is; zero: it is not.
+// since is when a volume was attached at its place; zero: it is not.
 func (w *watcher) since(volume string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,14 +225,12 @@ func (w *watcher) counts(nodes []string) (running, ready int) {
 	return len(w.running), ready
 }
 
-// isForeign says whether a VolumeAttachment is one of a bystander.
 func (w *watcher) isForeign(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.foreign[name]
 }
 
-// where is where a workload runs.
 func (w *watcher) where(workload string) (place, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,12 +238,12 @@ func (w *watcher) where(workload string) (place, bool) {
 	return is, ok
 }
 
-// look is how often a condition on many objects is looked at: what is reported are the times of
-// the watch's events, so a look that comes later changes no number.
+// look is how often a condition on many objects is looked at. The results are times of the watch's
+// events: a later look changes no number.
 const look = 100 * time.Millisecond
 
-// await returns once check returns nil, or, with its last error, when time is up or a component
-// of the cluster dies.
+// await returns once check returns nil, or, with its last error, when time is up or a component of
+// the cluster dies.
 func await(ctx context.Context, c *sandbox.Cluster, patience time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()

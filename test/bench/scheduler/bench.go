@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// bench are the binaries, in a folder for all that is written.
+// bench are the binaries, in a folder for all output.
 type bench struct {
 	dir      string
 	profiles string
@@ -49,8 +49,7 @@ func build(ctx context.Context, o options) (*bench, error) {
 	return b, nil
 }
 
-// run runs one workload with one profile. What goes wrong is the result's
-// Failure.
+// run runs one workload with one profile. A failure is in the result's Failure.
 func (b *bench) run(ctx context.Context, wanted result.Run) result.Run {
 	measured, err := b.measure(ctx, wanted)
 	if err != nil {
@@ -79,7 +78,7 @@ func (b *bench) measure(ctx context.Context, wanted result.Run) (result.Run, err
 		args = append(args, "--perf-cpuprofile")
 	}
 	command := exec.CommandContext(ctx, filepath.Join(b.dir, "bin", "perf"), args...)
-	// ARTIFACTS is where scheduler_perf writes its log.
+	// ARTIFACTS is the folder for scheduler_perf's log.
 	command.Env = append(os.Environ(), "PATH="+filepath.Join(b.dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+dir, "ARTIFACTS="+dir)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 30 * time.Second
@@ -101,7 +100,6 @@ func (b *bench) measure(ctx context.Context, wanted result.Run) (result.Run, err
 	return measured, b.keepProfile(work, wanted)
 }
 
-// keepProfile moves the CPU profile to where it was asked for.
 func (b *bench) keepProfile(work string, of result.Run) error {
 	found, err := filepath.Glob(filepath.Join(work, "*-cpu.prof"))
 	if err != nil || b.profiles == "" || len(found) == 0 {
@@ -114,8 +112,7 @@ func (b *bench) keepProfile(work string, of result.Run) error {
 	return os.WriteFile(filepath.Join(b.profiles, of.Workload+"-"+of.Size+"-"+of.Profile+".prof"), data, 0o644)
 }
 
-// reason finds in the output of a failed benchmark what a test said, or else
-// takes the end of it.
+// reason finds a test's message in the output of a failed benchmark, or else takes the end of it.
 func reason(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i, line := range lines {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// renderInto replaces the results in a document by those of a file.
 func renderInto(document, from string) error {
 	if from == "" {
 		return errors.New("--render needs --out: the result to render")

@@ -28,7 +28,6 @@ func main() {
 	}
 }
 
-// options of the command line.
 type options struct {
 	workloads string
 	size      string
@@ -86,7 +85,6 @@ func run(ctx context.Context, args []string) error {
 	return r.Failed()
 }
 
-// save stores what has been measured so far.
 func (o options) save(r result.Result) error {
 	if o.out == "" {
 		return nil
@@ -104,13 +102,12 @@ const (
 	sizeLarge  = "5000"
 )
 
-// workload is one, with the names of its sizes.
 type workload struct {
 	name  string
 	sizes map[string]string
 }
 
-// workloads lists all, as perf/config/performance-config.yaml has them.
+// workloads lists all of perf/config/performance-config.yaml.
 func workloads() []workload {
 	usual := map[string]string{sizeSmall: "5Nodes", sizeMedium: "500Nodes", sizeLarge: result.Size5000}
 	return []workload{
@@ -123,9 +120,8 @@ func workloads() []workload {
 	}
 }
 
-// plan is the order of the runs: the profiles alternate, and the one that begins
-// changes from workload to workload, so that a drift of the machine hits both
-// alike.
+// plan is the order of the runs: the profiles alternate, and the first profile changes from
+// workload to workload: a drift of the machine hits both alike.
 func (o options) plan() ([]result.Run, error) {
 	var plan []result.Run
 	first := 0
@@ -158,7 +154,6 @@ func (o options) plan() ([]result.Run, error) {
 	return plan, nil
 }
 
-// wants says whether a workload is to be run.
 func (o options) wants(name string) (bool, error) {
 	for pattern := range strings.SplitSeq(o.workloads, ",") {
 		matches, err := path.Match(pattern, name)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Web measures the page of kubectl moorage web in a real browser, and stores the result: how
-// far apart frames are while a map of 1,000 nodes with 40 slots is scrolled, and what the page
-// computes for each.
+// Web measures the page of kubectl moorage web in a real browser, and stores the result: the time
+// between frames while a map of 1,000 nodes with 40 slots is scrolled, and the page's computing
+// time for each.
 //
 //	make bench-web OUT=test/bench/web/results/web.json
 package main
@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
-// schema is the format of the result file.
 const schema = "moorage.dev/bench-web/v1"
 
 func main() {

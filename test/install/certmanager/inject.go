@@ -23,7 +23,7 @@ func inject(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return fmt.Errorf("kubeconfig of the CA injector: %w", err)
 	}
-	// It becomes the field manager of what is injected.
+	// It becomes the field manager of injected bundles.
 	config.UserAgent = "cert-manager-cainjector"
 	known := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(known), certmanagerv1.AddToScheme(known)); err != nil {

@@ -28,7 +28,7 @@ import (
 // workers is how many objects each controller works on at once.
 const workers = 2
 
-// controllers are those that a Certificate passes on its way, in that order.
+// controllers are the controllers that a Certificate passes, in that order.
 func controllers() []string {
 	return []string{
 		issuers.ControllerName, clusterissuers.ControllerName,

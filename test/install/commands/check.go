@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Unexplained lists the commands without a mark that are not word for word ones
-// with a mark.
+// Unexplained lists the commands without a mark that equal no command with a mark.
 func Unexplained(list []Command) []Command {
 	marked := map[string]bool{}
 	for _, c := range list {
@@ -40,8 +39,7 @@ func InStep(list []Command, step string) []Command {
 // placeholder is a word in capitals that stands for a name.
 var placeholder = regexp.MustCompile(`\b[A-Z]{2,}\b`)
 
-// With puts names for the placeholders of a command, and is an error for a
-// placeholder that has none.
+// With puts names for the placeholders of a command. A placeholder without a name is an error.
 func (c Command) With(names map[string]string) (string, error) {
 	var missing []string
 	text := placeholder.ReplaceAllStringFunc(c.Text, func(word string) string {
@@ -57,8 +55,8 @@ func (c Command) With(names map[string]string) (string, error) {
 	return text, nil
 }
 
-// Printed returns an error unless a command has printed what its page shows.
-// Spaces at the ends of lines don't count; … stands for anything on its line.
+// Printed returns an error unless a command has printed the output on its page. Spaces at the ends
+// of lines don't count; … stands for any text on its line.
 func (c Command) Printed(out string) error {
 	if c.Prints == "" {
 		return nil

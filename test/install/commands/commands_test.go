@@ -69,8 +69,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Nothing is passed over: a command without a mark is found, wherever it is, and
-// a fence that could hide one is refused.
+// No command is missed: one without a mark is found anywhere, and a fence that could hide a command
+// is refused.
 func TestNothingIsPassedOver(t *testing.T) {
 	for _, text := range []string{"~~~sh\nmake demo\n~~~", "~~~console\n$ kubectl get pods\n~~~", "Try `helm list -A`."} {
 		if list := commands.Unexplained(read(t, text)); len(list) != 1 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commands reads the commands of the documentation out of its Markdown,
-// so that a test can run each of them, and tell those that it does not know how
-// to run. It does no I/O.
+// Package commands reads the commands of the documentation out of its Markdown. A test can then run
+// each command, and report commands that it can't run. It does no I/O.
 //
-// How a page says what becomes of its commands:
+// A page marks its commands:
 //
 //	```sh run=STEP          each command of the fence is run in step STEP of the story
 //	```console run=STEP     lines that begin with "$ " are run; those below are what they print,
@@ -14,5 +13,5 @@
 //	<!-- run=STEP -->       at the end of a line: so are the kubectl and helm commands in its `code`
 //	<!-- by-hand -->        the same
 //
-// A command that is word for word one of those needs no mark of its own.
+// A command that equals a marked command needs no mark.
 package commands

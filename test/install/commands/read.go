@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Fate is what becomes of a command.
+// Fate says how a command is treated.
 type Fate string
 
-// The fates. The zero value is that of a command without a mark.
+// The fates. A command without a mark has the zero value.
 const (
 	Unmarked Fate = ""
 	Run      Fate = "run"     // the story runs it
@@ -20,20 +20,20 @@ const (
 	Session  Fate = "session" // a capture that a unit test plays
 )
 
-// Command is a command that a page shows.
+// Command is a command on a page.
 type Command struct {
 	Page string // path of the page
 	Line int    // counted from 1
 	Text string // as a shell takes it, on one line
 	Fate Fate
 	Step string // for Run
-	// Prints is what the page shows of its output; empty if nothing.
+	// Prints is its output on the page; empty if none.
 	Prints string
 }
 
 func (c Command) String() string { return fmt.Sprintf("%s:%d: %s", c.Page, c.Line, c.Text) }
 
-// shells are the languages of fences with commands; others hold none.
+// shells are the languages of fences with commands.
 func shells() []string { return []string{"sh", "console"} }
 
 var (
@@ -42,9 +42,8 @@ var (
 	command = regexp.MustCompile(`^(kubectl|helm) [a-z-]+`)
 )
 
-// Read lists the commands of a page, in their order. A fence that does not say
-// its language, or has commands in another than sh and console, is an error: its
-// commands would be taken for text.
+// Read lists the commands of a page, in their order. A fence without a language, or with commands
+// in a language other than sh and console, is an error: its commands would pass for text.
 func Read(page, text string) ([]Command, error) {
 	var list []Command
 	var fence *fence
@@ -91,7 +90,6 @@ func inline(page string, number int, line string) []Command {
 // plugin is the name of a program, which prose has more often than the command.
 const plugin = "kubectl moorage"
 
-// fateOf reads a mark.
 func fateOf(word string) (Fate, string) {
 	if step, ok := strings.CutPrefix(word, "run="); ok {
 		return Run, step
@@ -99,13 +97,12 @@ func fateOf(word string) (Fate, string) {
 	return Fate(word), ""
 }
 
-// fence is a fenced block that is being read.
 type fence struct {
 	language string
 	fate     Fate
 	step     string
 	indent   int
-	lines    []Command // of one line each
+	lines    []Command // a line each
 }
 
 func open(info string, indent int) (*fence, error) {
@@ -161,7 +158,7 @@ func (f *fence) commands(page string) []Command {
 	return list
 }
 
-// withoutComment takes a comment at the end of a line off.
+// withoutComment removes a comment at the end of a line.
 func withoutComment(text string) (string, bool) {
 	before, _, ok := strings.Cut(text, "  #")
 	if ok {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of the page. Every text is set as text: names come from the cluster, and
-// nothing of them is ever markup.
+// Elements of the page. Every text is set as text: names come from the cluster, and never become markup.
 
-// el makes an element. attributes are set as they are, but for "on", which has listeners,
-// and "text". Children are elements, texts or nothing.
+// el makes an element. attributes are set unchanged, except "on", which has listeners, and "text". Children
+// are elements, texts or nothing.
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -20,7 +19,7 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-// svg makes an element of a drawing; the page's logo tells what such elements are.
+// svg makes an element of a drawing; the namespace comes from the page's logo.
 export function svg(tag, attributes, ...children) {
   const element = document.createElementNS(document.querySelector('svg').namespaceURI, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -42,7 +41,7 @@ export function ago(seconds) {
   return `${Math.floor(h / 24)}d`;
 }
 
-// clock is a time span as a countdown shows it.
+// clock is a time span for a countdown.
 export function clock(seconds) {
   const s = Math.max(0, Math.ceil(seconds));
   const pad = (n) => String(n).padStart(2, '0');
@@ -52,10 +51,10 @@ export function clock(seconds) {
 
 export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
-// ticking are texts that change with time, whenever tick is called.
+// ticking are texts that change with time, at each tick.
 const ticking = new Set();
 
-// timed is a span whose text is computed from the time in seconds since 1970.
+// timed is a span with a text that is computed from the time in seconds since 1970.
 export function timed(compute, attributes = {}) {
   const span = el('span', attributes);
   const entry = { span, compute };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits, the legend, the filters and the search.
+// The waiters, the legend, the filters and the search.
 import { el, byId, plural, since, until } from './dom.js';
 import { states, split, compareNames } from './model.js';
 import { sprite } from './map.js';
@@ -9,7 +9,7 @@ const mostRows = 500;
 const mostNamed = 24;
 const mostFound = 30;
 
-// waitsOf are those that a filter leaves of who waits, the longest first.
+// waitsOf are the waiters that pass a filter, the longest first.
 function waitsOf(model, filter) {
   return [...model.waits.values()]
     .filter((wait) => (!filter.namespace || wait.ref.split('/')[1] === filter.namespace)
@@ -17,8 +17,8 @@ function waitsOf(model, filter) {
     .sort((a, b) => (a.since ?? '').localeCompare(b.since ?? '') || compareNames(a.ref, b.ref));
 }
 
-// showWaits has a card for each cause, with who waits because of it and what to do: dead nodes first, then what
-// most wait for.
+// showWaits has a card for each cause, with its waiters and the remedy: dead nodes first, then the most
+// frequent cause.
 export function showWaits(model, filter, href) {
   const all = waitsOf(model, filter);
   const box = byId('waits');
@@ -53,7 +53,7 @@ function card(model, cause, list, href, open) {
     todo ? remedy(todo) : '');
 }
 
-// showTable lists volumes, those that something keeps first, or who waits.
+// showTable lists volumes, the stuck volumes first, or waiters.
 export function showTable(model, filter, href, view) {
   const link = (ref) => (ref ? refLink(ref, href, true) : '');
   const has = (...texts) => !filter.q || texts.some((text) => text?.toLowerCase().includes(filter.q));
@@ -78,7 +78,7 @@ export function showTable(model, filter, href, view) {
     rows.length === 0 ? el('p', { class: 'calm', text: view === 'volumes' ? 'No volume is left by the filter.' : 'Nobody waits.' }) : '');
 }
 
-// showLegend has a button for each state, with how many slots are in it.
+// showLegend has a button for each state, with the number of its slots.
 export function showLegend(model, filter, toggle) {
   const box = byId('legend');
   if (!box.firstChild) {
@@ -94,7 +94,7 @@ export function showLegend(model, filter, toggle) {
   }
 }
 
-// paintLegend draws the cells of the legend as they are on the map.
+// paintLegend draws the cells of the legend as on the map.
 export function paintLegend() {
   const css = getComputedStyle(document.documentElement);
   for (const button of byId('legend').children) {
@@ -103,7 +103,7 @@ export function paintLegend() {
   }
 }
 
-// showChoices fills a select, and leaves it alone where nothing differs.
+// showChoices fills a select, and does not touch it without a change.
 export function showChoices(id, values, chosen) {
   const select = byId(id);
   const list = ['', ...[...values].sort(compareNames)];
@@ -116,7 +116,7 @@ export function showChoices(id, values, chosen) {
   select.value = chosen ?? '';
 }
 
-// Search is the box in which names are typed, and the list of what is found.
+// Search is the search box, with the list of its results.
 export class Search {
   constructor(model, actions) {
     this.model = model;

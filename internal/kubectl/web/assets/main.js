@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: what is shown, what its address says of it, keys, and the stream of changes.
+// The page: its content, its address, keys, and the stream of changes.
 import { el, byId, ago, tick, setTimedClock } from './dom.js';
 import { Model } from './model.js';
 import { SlotMap } from './map.js';
@@ -44,7 +44,7 @@ const map = new SlotMap(model, actions);
 const panel = new Panel(model, actions);
 const search = new Search(model, actions);
 
-// address is the state of the page as its link has it.
+// address is the state of the page in a link.
 function address(s) {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(s)) if (value) params.set(name, value);
@@ -54,7 +54,7 @@ function address(s) {
 // go leads to a state of the page.
 function go(to) { location.hash = to; }
 
-// read takes over what the address says.
+// read takes over the state from the address.
 function read() {
   const params = new URLSearchParams(location.hash.slice(1));
   for (const name of Object.keys(state)) state[name] = params.get(name) ?? '';
@@ -62,8 +62,7 @@ function read() {
   show();
 }
 
-// change narrows what is shown. The browser's back key leads over objects, not over each
-// letter that was typed.
+// change sets a filter. The browser's back key leads over objects, not over each typed letter.
 function change(part) {
   Object.assign(state, part);
   history.replaceState(null, '', `#${address(state)}`);
@@ -72,7 +71,7 @@ function change(part) {
 
 const filterNow = () => ({ q: state.q.trim().toLowerCase(), namespace: state.ns, driver: state.driver, zone: state.zone, state: state.state });
 
-// show draws all that may have changed.
+// show draws all parts that may have changed.
 function show() {
   if (!model.ready) return;
   const filter = filterNow();
@@ -114,7 +113,7 @@ function showStatus() {
   showProblem();
 }
 
-// showProblem says why what is shown may be old, or not all there is.
+// showProblem says why the page may be old, or incomplete.
 function showProblem() {
   const silent = !stored && model.ready && (!connected || performance.now() - heard > 20000);
   const lines = [];
@@ -130,8 +129,7 @@ function showProblem() {
   if (box.textContent !== text) box.textContent = text;
 }
 
-// listen follows the command. After a gap, and after every new connection, the whole view
-// is sent again.
+// listen follows the command. After a gap, and after every new connection, the whole view is sent again.
 function listen() {
   const stream = new EventSource('stream');
   let whole = false;
@@ -157,7 +155,7 @@ function listen() {
   });
 }
 
-// announce tells a screen reader who waits now that did not before.
+// announce tells a screen reader the new waiters.
 function announce(draw) {
   const before = announce.waits;
   draw();
@@ -230,5 +228,5 @@ if (stored) model.take({ seq: 1, now: stored.taken, frozen: true, source: stored
 else listen();
 read();
 search.hide();
-// For who looks at the page from outside, such as its tests.
+// For readers of the page from outside, such as its tests.
 window.moorage = { model, map, panel, state };

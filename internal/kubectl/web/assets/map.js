@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The map: a row for each driver at each node, a cell for each slot. It is drawn in tiles,
-// each a canvas of some lines, of which only those in sight and beside it exist: to scroll
-// is the browser's own work, and the page draws a tile now and then.
+// The map: a row for each driver at each node, a cell for each slot. It is drawn in tiles, each a canvas of
+// some lines. Only the tiles in sight and beside it exist: the browser itself scrolls, and the page draws a
+// tile now and then.
 import { el, byId } from './dom.js';
 import { states } from './model.js';
 
 const narrowWidth = 560;
 const gap = 2;
 
-// A tile is about so high: a frame has time to draw one. Those within so many of what is in
-// sight are drawn ahead, one in a frame; those further away are given up.
+// The height of a tile: a frame has time to draw one. tilesAhead tiles beside the visible part are drawn
+// ahead, one in a frame; tiles further away are removed.
 const tileHeight = 120;
 const tilesAhead = 4;
 
-// tileMargin is what is drawn around the lines of a tile: outlines reach out of their cells.
+// tileMargin is the margin around the lines of a tile: outlines reach out of their cells.
 const tileMargin = 3;
 
 export class SlotMap {
@@ -51,8 +51,8 @@ export class SlotMap {
     this.redraw();
   }
 
-  // layout chooses the largest cells with which all is in sight, and else those of the usual size. Where a node's slots
-  // need several lines, these are of one length.
+  // layout chooses the largest cells with which the whole map is in sight, and else cells of the usual
+  // size. Where a node's slots need several lines, these have the same length.
   layout() {
     const width = this.box.clientWidth - 16;
     const longest = this.rows.reduce((most, row) => Math.max(most, row.cells.length), 1);
@@ -91,7 +91,7 @@ export class SlotMap {
     this.box.setAttribute('aria-colcount', longest);
   }
 
-  // sight is the part of the map that is in sight: by its own scrolling, or by that of the page.
+  // sight is the visible part of the map: by its own scrolling, or by the page's.
   sight() {
     if (!this.flows) return { top: this.box.scrollTop, height: this.box.clientHeight };
     return { top: Math.max(0, -this.box.getBoundingClientRect().top), height: innerHeight };
@@ -102,7 +102,7 @@ export class SlotMap {
     else this.box.scrollTop += distance;
   }
 
-  // redraw has all tiles drawn anew, touch that of one row.
+  // redraw has all tiles drawn anew; touch has a row's tile drawn anew.
   redraw() {
     for (const tile of this.tiles.values()) tile.stale = true;
     this.draw();
@@ -116,7 +116,7 @@ export class SlotMap {
 
   tileOf(i) { return Math.floor(Math.floor(i / this.columns) / this.linesOfTile); }
 
-  // draw asks for one frame, however often it is called before that.
+  // draw asks for one frame, for any number of calls before it.
   draw() {
     if (this.pending) return;
     this.pending = requestAnimationFrame(() => {
@@ -125,7 +125,7 @@ export class SlotMap {
     });
   }
 
-  // paint draws the tiles in sight, and one of those beside them.
+  // paint draws the tiles in sight, and a tile beside them.
   paint() {
     if (!this.sprites) this.makeSprites();
     const { top, height } = this.sight();
@@ -150,7 +150,7 @@ export class SlotMap {
     }
   }
 
-  // paintTile draws a tile, unless it is as it was.
+  // paintTile draws a tile, unless it is unchanged.
   paintTile(t) {
     let tile = this.tiles.get(t);
     if (tile && !tile.stale) return false;
@@ -191,7 +191,7 @@ export class SlotMap {
     return [8 + (i % this.columns) * this.blockWidth, 8 + Math.floor(i / this.columns) * this.rowHeight];
   }
 
-  // cellIn is where a cell is in its row, cellAt where it is in the map.
+  // cellIn is the place of a cell in its row, cellAt in the map.
   cellIn(j) { return [this.labelWidth + (j % this.perLine) * this.pitch, this.labelHeight + Math.floor(j / this.perLine) * this.pitch]; }
 
   cellAt(i, j) {
@@ -249,7 +249,7 @@ export class SlotMap {
     }
   }
 
-  // short is a node's name without the domain that all nodes have.
+  // short is a node's name without the domain that all nodes share.
   short(name) {
     const domain = (text) => text.slice(text.indexOf('.'));
     if (this.domainOf !== this.model.nodes.size) {
@@ -260,7 +260,7 @@ export class SlotMap {
     return this.domain && name.endsWith(this.domain) ? name.slice(0, -this.domain.length) : name;
   }
 
-  // shorten cuts out the middle of a name that is too long: both ends tell nodes apart.
+  // shorten removes the middle of a long name: nodes differ at both ends.
   shorten(c, text, room) {
     const key = `${room}\n${text}`;
     if (this.labels.has(key)) return this.labels.get(key);
@@ -446,10 +446,10 @@ export class SlotMap {
   }
 }
 
-// stays says whether a volume is to leave where it is, and can't.
+// stays says whether a volume should leave its node and can't.
 const stays = (cell) => Boolean(cell.volume?.reason) && cell.state !== 'reserved';
 
-// describeNode says in words what a row's label shows.
+// describeNode is the text of a row's label.
 export function describeNode(row) {
   const { node, driver } = row;
   const lines = [`node ${node.name}`];
@@ -466,7 +466,7 @@ export function describeNode(row) {
   return lines;
 }
 
-// describeCell says in words what a cell shows.
+// describeCell is the text of a cell.
 export function describeCell(row, cell) {
   if (!cell.slot) return ['free', `node ${row.node.name}`];
   const lines = [`${cell.state}, ${cell.slot.state}`, `volume ${cell.slot.volume}`];
@@ -477,7 +477,6 @@ export function describeCell(row, cell) {
   return lines;
 }
 
-// sprite draws one kind of cell.
 export function sprite(state, colour, size, ratio, alpha) {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = Math.round(size * ratio);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page knows: the view that the command has sent, and what follows from it for the
-// screen. Nothing is decided here: states, reasons and links are the command's.
+// The page's data: the view that the command has sent, and values derived from it for the screen. Nothing
+// is decided here: states, reasons and links are the command's.
 
-// states of slots in the order of the legend, with what they mean.
+// states of slots in the order of the legend, with their meanings.
 export const states = [
   ['used', 'Attached or being attached, and wanted'],
   ['kept', 'Unwanted, and kept for a while (detachDelay)'],
@@ -12,21 +12,21 @@ export const states = [
   ['free', 'Free'],
 ];
 
-// none are the totals of nothing.
+// none are the totals of an empty view.
 const none = { nodes: 0, notReady: 0, full: 0, taken: 0, limit: 0, stuck: 0, waiting: 0, moving: 0 };
 
-// mostSession bounds what is kept of a session for its plots.
+// mostSession bounds the history of a session for its plots.
 const mostSession = 2000;
 
-// mostCells bounds what is drawn of one driver at one node.
+// mostCells bounds the cells of one driver at one node.
 const mostCells = 256;
 
 const names = (list, key) => new Map((list ?? []).map((item) => [item[key], item]));
 
-// whole is a node with all its lists: a recording may come from anybody.
+// whole is a node with all its lists: a recording may come from a stranger.
 const whole = (node) => ({ ...node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, slots: driver.slots ?? [] })) });
 
-// rank has nodes first that are not ready, and full ones after them.
+// rank puts nodes first that are not ready, and full nodes after them.
 const rank = (node) => (node.missing || !node.ready ? 0 : node.drivers.some((driver) => driver.exhausted || driver.free === 0) ? 1 : 2);
 
 export class Model {
@@ -54,8 +54,8 @@ export class Model {
   // now is the cluster's time, in seconds since 1970.
   now() { return this.frozen ? this.base : this.base + (performance.now() - this.at) / 1000; }
 
-  // take takes a message in. False when one was missed: then the whole view is needed. Of
-  // several, only the last needs to be indexed for the screen.
+  // take takes a message in. False when an earlier message was missed: then the whole view is needed. Among
+  // several messages, only the last needs an index for the screen.
   take(message, last = true) {
     this.problem = message.problem ?? '';
     this.frozen = Boolean(message.frozen);
@@ -103,7 +103,7 @@ export class Model {
     this.totals = delta.totals;
   }
 
-  // remember keeps how volumes have changed at a node while the page was open.
+  // remember keeps the changes of volumes at a node while the page is open.
   remember(was, is) {
     const statesOf = (node) => new Map((node?.drivers ?? []).flatMap((d) => d.slots.map((s) => [s.volume, s])));
     const before = statesOf(was);
@@ -138,7 +138,7 @@ export class Model {
     if (is === 'Attaching' || is === 'Detaching') begun.set(key, this.base);
   }
 
-  // index computes what is looked up often.
+  // index computes frequent lookups.
   index() {
     this.from = Map.groupBy(this.links, (link) => link.from);
     this.to = Map.groupBy(this.links.filter((link) => link.to), (link) => link.to);
@@ -156,7 +156,7 @@ export class Model {
     }
   }
 
-  // row has a cell for each slot. A volume keeps its place for as long as it is there.
+  // row has a cell for each slot. A volume keeps its place while it is there.
   row(node, driver) {
     const key = `${node.name}\n${driver.name}`;
     this.drivers.add(driver.name);
@@ -188,7 +188,7 @@ export class Model {
     return { state: slot.slot, slot, volume, namespace };
   }
 
-  // matches says whether a cell is one of those that a filter asks for.
+  // matches says whether a cell passes a filter.
   matches(row, cell, filter) {
     if (filter.state && cell.state !== filter.state) return false;
     if (filter.namespace && cell.namespace !== filter.namespace) return false;
@@ -199,7 +199,7 @@ export class Model {
       .some((text) => text?.toLowerCase().includes(q));
   }
 
-  // visible are the rows that a filter leaves.
+  // visible are the rows that pass a filter.
   visible(filter) {
     const narrowed = filter.state || filter.namespace || filter.q;
     return this.rows.filter((row) => {
@@ -210,7 +210,7 @@ export class Model {
     });
   }
 
-  // find lists what a text is part of the name of.
+  // find lists the objects with a text in their names.
   find(text, most) {
     const q = text.toLowerCase();
     const found = new Map();
@@ -234,8 +234,7 @@ export class Model {
     return this.rows.flatMap((row) => row.cells.filter((cell) => cell.slot?.volume === key).map((cell) => ({ row, cell })));
   }
 
-  // about is all that the view says of an object: what is shown of it is drawn anew when
-  // that changes.
+  // about is the view's whole content about an object: a change of it has the object drawn anew.
   about(ref) {
     const [kind, name] = split(ref);
     const of = { volume: () => [this.volumes.get(name), this.slotsOf(name).map(({ row, cell }) => [row.node.name, cell.slot])], node: () => this.nodes.get(name) }[kind];
@@ -250,7 +249,7 @@ export class Model {
   }
 }
 
-// split takes a reference apart: what follows the first slash is the name.
+// split takes a reference apart: the name follows the first slash.
 export function split(ref) {
   const at = ref.indexOf('/');
   return [ref.slice(0, at), ref.slice(at + 1)];
@@ -258,5 +257,5 @@ export function split(ref) {
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-// compareNames has worker-2 before worker-10.
+// compareNames puts worker-2 before worker-10.
 export const compareNames = (a, b) => collator.compare(a, b);

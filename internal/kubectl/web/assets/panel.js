@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one object: who has it, who waits, the chain of waits,
-// and what kubectl moorage explain says.
+// The known facts about one object: its users, its waiters, the chain of waits, and explain's answer.
 import { el, byId, ago, since, until } from './dom.js';
 import { split } from './model.js';
 
 export const kindNames = { pod: 'pod', ticket: 'ticket', volume: 'volume', node: 'node', claim: 'claim' };
 
-// refLink is a link to an object: its address is that of the state in which it is shown.
+// refLink is a link to an object, with the address of the page's state that shows it.
 export function refLink(ref, href, short = false) {
   const [kind, name] = split(ref);
   return el('a', { href: href(ref), class: 'ref' }, short ? name : `${kindNames[kind] ?? kind} ${name}`);
 }
 
-// mostChain bounds how deep a chain of waits is followed, mostBranches how wide, and
-// mostItems how many links are shown in all.
+// mostChain bounds the depth of a chain of waits, mostBranches its width, and mostItems the number of its
+// links.
 const mostChain = 12;
 const mostBranches = 12;
 const mostItems = 500;
@@ -23,7 +22,7 @@ const verbs = {
 };
 
 export class Panel {
-  // actions has href(ref), close() and detail(ref), which resolves to what the command says.
+  // actions has href(ref), close() and detail(ref), which resolves to the command's answer.
   constructor(model, actions) {
     this.model = model;
     this.actions = actions;
@@ -47,7 +46,7 @@ export class Panel {
     this.box.scrollTop = 0;
   }
 
-  // refresh draws the object anew where the view says something else of it.
+  // refresh draws the object anew where the view about it has changed.
   refresh() {
     if (!this.ref) return;
     const about = this.model.about(this.ref);
@@ -57,7 +56,7 @@ export class Panel {
     this.load();
   }
 
-  // key is the volume of what is open, as the map names it.
+  // key is the volume of the open object, by the map's name.
   key() {
     const v = this.detail?.volume;
     const [kind, name] = split(this.ref);
@@ -108,7 +107,7 @@ export class Panel {
     if (!this.detail && !this.problem && !model.knows(ref)) this.box.append(el('p', { class: 'faint', text: 'It is not there any more.' }));
   }
 
-  // headline is the answer, and what to do.
+  // headline is the answer, with the remedy.
   headline() {
     const { detail } = this;
     const wait = this.model.waits.get(this.ref);
@@ -121,7 +120,7 @@ export class Panel {
     return out;
   }
 
-  // chain follows who waits for what, in both directions.
+  // chain follows the waits in both directions.
   chain() {
     const { model, ref } = this;
     const out = [];
@@ -189,7 +188,7 @@ export class Panel {
     return out;
   }
 
-  // facts are what is written of a volume.
+  // facts are the lines about a volume.
   facts() {
     const v = this.detail?.volume;
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
@@ -204,7 +203,7 @@ export class Panel {
       ...described(v, line))];
   }
 
-  // known is what the map and the lists have of a volume of which a page in one file has no more.
+  // known are the facts of the map and the lists about a volume without details, as in a one-file page.
   known(line, node) {
     const [kind, name] = split(this.ref);
     const v = kind === 'volume' && !this.detail && !this.asking ? this.model.volumes.get(name) : null;
@@ -216,7 +215,7 @@ export class Panel {
       ...described(v, line))];
   }
 
-  // bars are where a volume has been: a bar for each node, from when it was attached.
+  // bars are the places of a volume over time: a bar for each node, from its attach.
   bars() {
     const { model } = this;
     const v = this.detail?.volume;
@@ -254,7 +253,7 @@ export class Panel {
   }
 }
 
-// described is what a volume is called and serves, as far as that is known.
+// described are the names of a volume and its access, as far as they are known.
 function described(v, line) {
   return [
     v.claim ? line('claim', v.claim) : '',
@@ -265,8 +264,8 @@ function described(v, line) {
     v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : ''];
 }
 
-// barParts are the spans of time in which a volume was in a state at a node. What was there
-// when the page was opened, or the recording began, was so at least since then.
+// barParts are the spans of time of a volume's states at a node. A state at the time of the page's opening,
+// or of the recording's begin, began then or earlier.
 function barParts(nodes, slots, history, began, now) {
   const parts = [];
   const names = new Set([...nodes.map((n) => n.node), ...history.map((h) => h.node)]);
@@ -284,7 +283,7 @@ function barParts(nodes, slots, history, began, now) {
   return parts;
 }
 
-// fold is a part that can be folded away; what was open stays open when it is drawn anew.
+// fold is a part that can be folded away; an open part stays open when it is drawn anew.
 function fold(name, title, content, open = false) {
   return el('details', { 'data-name': name, open }, el('summary', { text: title }), content);
 }
@@ -294,12 +293,12 @@ function command(text) {
   return el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'));
 }
 
-// advice is what to do; a command in it stands by itself, without punctuation.
+// advice is the remedy; a command in it stands alone, without punctuation.
 function advice(text) {
   return text.split(/`(kubectl [^`]+)`[.,;:)]*/).map((part, i) => (i % 2 ? command(part) : part.trim() && el('p', { text: part.trim() })));
 }
 
-// remedy is what to do, as a box.
+// remedy is the remedy, as a box.
 export const remedy = (text) => el('div', { class: 'do' }, el('h3', { text: 'What to do' }), advice(text));
 
 async function copy(text, button) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tiles with totals, and what has happened while the page was open.
+// The tiles with totals, and the events while the page is open.
 import { el, svg, byId, plural, ago } from './dom.js';
 
 const number = (n) => n.toLocaleString('en');
@@ -28,7 +28,7 @@ export function showTotals(totals) {
 // The size of a plot, in its own units.
 const [wide, high] = [320, 56];
 
-// showSession plots who waited, and how long attaches and detaches took.
+// showSession plots the number of waiters, and the duration of attaches and detaches.
 export function showSession(model) {
   const { waiting, calls } = model.session;
   const now = model.now();

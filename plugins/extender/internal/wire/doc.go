@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire reads what schedulers send to an extender, and writes what they
-// take, in bounded memory however hostile the sender is. The types are those of
-// k8s.io/kube-scheduler/extender/v1, but for nodes: of those only the names
-// matter, and a scheduler that sends whole nodes gets them back byte for byte.
+// Package wire reads requests of schedulers to an extender, and writes the answers, in bounded
+// memory for any sender. The types are those of k8s.io/kube-scheduler/extender/v1, except for
+// nodes: only their names matter, and a scheduler that sends whole nodes gets them back byte for
+// byte.
 package wire

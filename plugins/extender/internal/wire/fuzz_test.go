@@ -17,7 +17,7 @@ import (
 
 const pod = `{"metadata":{"namespace":"shop","name":"db","uid":"u"},"spec":{"volumes":[{"name":"x","csi":null},{}]}}`
 
-// clearError wants an error to be one that an HTTP client can be told.
+// clearError wants an error that an HTTP client can understand.
 func clearError(t *testing.T, body []byte, err error) {
 	t.Helper()
 	var known *serving.RequestError
@@ -26,9 +26,8 @@ func clearError(t *testing.T, body []byte, err error) {
 	}
 }
 
-// What is read is what the protocol's own types would have read, or it is
-// refused with a clear error. Keys that differ in case only, or come twice, are
-// where decoders differ; no scheduler sends such.
+// ReadArgs reads the same as the protocol's own types, or refuses the body with a clear error.
+// Decoders differ on keys that differ only in case, or come twice; no scheduler sends such keys.
 func FuzzReadArgs(f *testing.F) {
 	for _, body := range []string{
 		`{"Pod":` + pod + `,"NodeNames":["n1","n2"],"Nodes":null}`,
@@ -70,8 +69,8 @@ func FuzzReadArgs(f *testing.F) {
 	})
 }
 
-// ambiguous says whether decoders may differ: an object has a key twice, a key
-// is in another case, both ways of giving nodes are used, or a name is escaped.
+// ambiguous says whether decoders may differ: an object has a key twice, a key is in another case,
+// nodes come in both forms, or a name is escaped.
 func ambiguous(body []byte) bool {
 	lower := bytes.ToLower(body)
 	for _, key := range []string{`"items"`, `"metadata"`, `"name"`} {
@@ -83,7 +82,6 @@ func ambiguous(body []byte) bool {
 		bytes.Contains(body, []byte(`\`)) || twice(body)
 }
 
-// twice says whether any object has a key twice.
 func twice(body []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	var walk func() bool

@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// What a request costs is bounded by its size, whatever is in it: by a few times
-// what was sent, and by what the body's limit allows for each of the requests
-// that are read at once.
+// A request's size bounds its cost, for any content: by a few times its length, and by the body's
+// limit for each request that is read at once.
 func TestMemoryIsBounded(t *testing.T) {
 	const pod = `{"metadata":{"namespace":"shop","name":"db","uid":"u"},"spec":{}}`
 	const size = 16 << 20

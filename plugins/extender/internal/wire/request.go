@@ -20,8 +20,8 @@ import (
 // Node is a node that a scheduler asks about.
 type Node struct {
 	Name string
-	// Object is the Node as the scheduler sent it, and wants it back; nil when it
-	// sent the name only.
+	// Object is the Node as the scheduler sent it, and wants it back; nil when it sent the name
+	// only.
 	Object json.RawMessage
 }
 
@@ -33,8 +33,8 @@ type Args struct {
 	Named bool
 }
 
-// ReadArgs reads the arguments of filter and prioritize. Of the nodes only their
-// names are understood. Its error is a *serving.RequestError.
+// ReadArgs reads the arguments of filter and prioritize, and only the names of the nodes. Its error
+// is a *serving.RequestError.
 func ReadArgs(body io.Reader) (Args, error) {
 	var c Args
 	given := false
@@ -125,14 +125,14 @@ func (s stream) nodeNames() (list []Node, present bool, err error) {
 // Preemption are the arguments of preempt (extenderv1.ExtenderPreemptionArgs).
 type Preemption struct {
 	Pod *corev1.Pod // with a name, a namespace and a UID
-	// Victims are whom the scheduler would evict for the pod, by node.
+	// Victims are the pods that the scheduler would evict for the pod, by node.
 	Victims map[string]*extenderv1.MetaVictims
 
 	count int // of all victims
 }
 
-// ReadPreemption reads the arguments of preempt. Of victims only the UIDs are
-// understood. Its error is a *serving.RequestError.
+// ReadPreemption reads the arguments of preempt, and only the UIDs of victims. Its error is a
+// *serving.RequestError.
 func ReadPreemption(body io.Reader) (Preemption, error) {
 	p := Preemption{Victims: map[string]*extenderv1.MetaVictims{}}
 	s := stream{json.NewDecoder(body)}
@@ -158,7 +158,7 @@ func ReadPreemption(body io.Reader) (Preemption, error) {
 	return p, known(p.Pod)
 }
 
-// read adds the victims by node, whose UIDs are at a path.
+// read adds the victims by node; their UIDs are at a path.
 func (p *Preemption) read(s stream, uid ...string) error {
 	return s.object(func(node string) error {
 		if len(p.Victims) == MaxNodes {
@@ -211,7 +211,7 @@ func ReadBinding(w http.ResponseWriter, r *http.Request) (extenderv1.ExtenderBin
 	return args, nil
 }
 
-// known wants a pod that can be told from others.
+// known wants a pod with an identity.
 func known(pod *corev1.Pod) error {
 	if pod == nil || pod.Name == "" || pod.Namespace == "" || pod.UID == "" {
 		return serving.BadRequest("the arguments have no Pod with a name, a namespace and a UID")
@@ -219,8 +219,7 @@ func known(pod *corev1.Pod) error {
 	return nil
 }
 
-// malformed says that a body is not what it should be, unless the error itself
-// says so already.
+// malformed says that a body is malformed, unless the error itself says it already.
 func malformed(what string, err error) error {
 	if already := (*serving.RequestError)(nil); errors.As(err, &already) {
 		return err

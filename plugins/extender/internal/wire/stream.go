@@ -14,18 +14,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// Bounds of what a request may have: a few times what the largest cluster that
-// Kubernetes supports (5,000 nodes, 110 pods each) can ask. They bound memory,
-// which for a short text can be a hundred times its length.
-// serving.MaxValues bounds the values of a pod.
+// Bounds of a request: a few times the request for the largest cluster that Kubernetes supports
+// (5,000 nodes, 110 pods each). They bound memory, since a short text can take a hundred times its
+// length. serving.MaxValues bounds the values of a pod.
 const (
 	MaxNodes    = 20_000
 	MaxVictims  = 100_000
-	MaxPodBytes = 3 << 20 // what the API server takes of an object
+	MaxPodBytes = 3 << 20 // the API server's limit of an object
 )
 
-// stream reads JSON piece by piece, so that a large request is never in memory
-// as a whole more than once.
+// stream reads JSON piece by piece: a large request is in memory as a whole at most once.
 type stream struct{ *json.Decoder }
 
 // object calls field with each key of an object; field reads the value. null is
@@ -65,7 +63,6 @@ func (s stream) walk(opening json.Delim, next func() error) error {
 	return err
 }
 
-// text reads a string.
 func (s stream) text() (string, error) {
 	token, err := s.Token()
 	if err != nil {
@@ -85,7 +82,6 @@ func (s stream) raw() (json.RawMessage, error) {
 	return raw, err
 }
 
-// skip reads any value and forgets it.
 func (s stream) skip() error {
 	_, err := s.raw()
 	return err
@@ -102,8 +98,8 @@ func (s stream) end() error {
 	return nil
 }
 
-// onlyPod reads a pod where there is none yet: a body of pods would cost many
-// times its length.
+// onlyPod reads the first pod, and refuses another: a body of pods would cost many times its
+// length.
 func (s stream) onlyPod(already *corev1.Pod) (*corev1.Pod, error) {
 	if already != nil {
 		return nil, serving.BadRequest("there is more than one Pod")
@@ -130,8 +126,8 @@ func (s stream) pod() (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// path reads the string at a path of keys in a JSON value; empty when it is not
-// there. It stops there: what comes after is not looked at.
+// path reads the string at a path of keys in a JSON value; empty when it is not there. It stops
+// there, and ignores the rest.
 func path(raw []byte, keys ...string) string {
 	s := stream{json.NewDecoder(bytes.NewReader(raw))}
 	found := ""
@@ -153,6 +149,6 @@ func path(raw []byte, keys ...string) string {
 			return stop
 		})
 	}
-	_ = descend(keys) // whether it is found is all that matters
+	_ = descend(keys) // only the found value matters
 	return found
 }

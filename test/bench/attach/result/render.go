@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// nothing stands where nothing was measured.
+// nothing stands for a missing measurement.
 const nothing = "–"
 
 // Page is the document that shows the results.
@@ -61,17 +61,16 @@ func Render(r Result) string {
 // mark names a session where several are shown.
 func mark(session int) string { return string(rune('A' + session)) }
 
-// row is a case with what is shown of it.
 type row struct {
-	// Run is the one whose attach was the median one of runs.
+	// Run has the median attach of runs.
 	Run
 	runs, session int
-	// best and worst are the seconds of the attaches of all of them.
+	// best and worst are the seconds of the attaches of all runs.
 	best, worst float64
 }
 
-// rows are the cases, each as the last session has it that measured it: by
-// load, in the order of the attachers.
+// rows are the cases, each from the last session that measured it: by load, in the order of the
+// attachers.
 func (r Result) rows() []row {
 	var list []row
 	for session, s := range r.Sessions {
@@ -91,12 +90,10 @@ func (r Result) rows() []row {
 	return list
 }
 
-// order is the place of an attacher among the others.
 func order(setup string) int {
 	return slices.Index([]string{"upstream", "upstream-tuned", "moorage"}, setup)
 }
 
-// cases are the cases of runs that did not fail.
 func cases(runs []Run) []Case {
 	var list []Case
 	for _, run := range runs {
@@ -107,7 +104,6 @@ func cases(runs []Run) []Case {
 	return list
 }
 
-// summary sums up the runs of a case.
 func summary(c Case, runs []Run, session int) row {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Case != c || r.Failed != "" || r.Attach == nil })
 	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Attach.SettledSeconds, b.Attach.SettledSeconds) })
@@ -117,7 +113,7 @@ func summary(c Case, runs []Run, session int) row {
 	}
 }
 
-// Load names what a case asks for.
+// Load names the load of a case.
 func (c Case) Load() string {
 	text := fmt.Sprintf("%d volumes, driver %g s", c.Volumes, c.LatencySeconds)
 	if c.Parallel > 0 {
@@ -150,8 +146,7 @@ func speed(rows []row, of func(Run) *Half) *table.Table {
 	return &t
 }
 
-// spread says how many runs there were, of which session, and between which times
-// they attached.
+// spread is the number of runs, their session, and the range of their attach times.
 func (r row) spread() string {
 	if r.runs == 1 {
 		return "1 " + mark(r.session)
@@ -174,7 +169,7 @@ func cost(rows []row, of func(Run) map[string]float64, format string) *table.Tab
 	return &t
 }
 
-// moment is a time that a file of before it was measured does not have.
+// moment is a time; older files do not have it.
 func moment(s float64) string {
 	if s == 0 {
 		return nothing

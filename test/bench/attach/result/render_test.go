@@ -80,7 +80,6 @@ func TestFilesSurvive(t *testing.T) {
 	}
 }
 
-// The page shows what is stored.
 func TestDocumentShowsTheResult(t *testing.T) {
 	r, err := Read(stored)
 	if err != nil {

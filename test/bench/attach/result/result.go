@@ -7,13 +7,13 @@ import "github.com/moorage-dev/moorage/test/bench/internal/record"
 // Schema names the format.
 const Schema = "moorage.dev/bench-attach/v2"
 
-// Result is what one command measured, or several that added to the same file.
+// Result is a command's measurements, or several commands' in the same file.
 type Result struct {
 	Schema   string    `json:"schema"`
 	Sessions []Session `json:"sessions"`
 }
 
-// Session is everything that one command measured, in its order.
+// Session is a command's measurements, in their order.
 type Session struct {
 	record.Head
 	Runs []Run `json:"runs"`
@@ -24,16 +24,14 @@ type Case struct {
 	Setup   string `json:"setup"`
 	Volumes int    `json:"volumes"`
 	Nodes   int    `json:"nodes"`
-	// LatencySeconds is how long the driver takes to attach, and to detach;
-	// Parallel, how many calls it carries out at a time (0: any number). The
-	// others wait in the driver.
+	// LatencySeconds is how long the driver takes to attach, and to detach; Parallel, how many
+	// calls it carries out at a time (0: any number). Further calls wait in the driver.
 	LatencySeconds float64 `json:"latencySeconds"`
 	Parallel       int     `json:"parallel,omitempty"`
 }
 
-// LimitSeconds is the least time in which the driver can carry the load out: if
-// all calls were there at once, as many at a time as it takes, until the last
-// one's answer.
+// LimitSeconds is the driver's least time for the load: with all calls there at once, and as many
+// at a time as it takes, until the last call's answer.
 func (c Case) LimitSeconds() float64 {
 	if c.Parallel == 0 {
 		return c.LatencySeconds
@@ -42,18 +40,17 @@ func (c Case) LimitSeconds() float64 {
 	return float64(turns) * c.LatencySeconds
 }
 
-// Run is a case as it was measured once.
+// Run is one measurement of a case.
 type Run struct {
 	Case
-	// Attach and Detach are the two halves, and Again is an attach of the same
-	// volumes once more, with a driver that takes no time. What comes after one
-	// that was not over by the deadline is absent.
+	// Attach and Detach are the two halves, and Again is an attach of the same volumes once more,
+	// with a driver that takes no time. Halves after an unfinished half are absent.
 	Attach *Half `json:"attach,omitempty"`
 	Detach *Half `json:"detach,omitempty"`
 	Again  *Half `json:"again,omitempty"`
-	// PeakMiB is the most memory that a process had resident since it began.
+	// PeakMiB is the most resident memory of a process since it began.
 	PeakMiB map[string]float64 `json:"peakMiB,omitempty"`
-	// Failed says why a run came to nothing.
+	// Failed says why a run failed.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -61,11 +58,10 @@ type Run struct {
 type Half struct {
 	// Done is how many volumes were through by the deadline.
 	Done int `json:"done"`
-	// All times are from the first request for it that the API server received.
-	// AskedSeconds: until it had answered the last request. BegunSeconds: until
-	// the last volume's first call reached the driver. CalledSeconds: until the
-	// driver had answered the last call. SettledSeconds: until the API server had
-	// answered the last write that says so.
+	// All times begin at the first request that the API server received. AskedSeconds: until the
+	// answer to the last request. BegunSeconds: until the last volume's first call. CalledSeconds:
+	// until the driver's last answer. SettledSeconds: until the answer to the last write of the
+	// outcome.
 	AskedSeconds   float64 `json:"askedSeconds"`
 	BegunSeconds   float64 `json:"begunSeconds"`
 	CalledSeconds  float64 `json:"calledSeconds"`

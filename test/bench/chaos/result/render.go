@@ -20,8 +20,7 @@ func Page(command string) record.Page {
 	return record.Page{Command: "moorage-sandbox " + command + " --render"}
 }
 
-// Render writes a result as Markdown: what made it, a table, and the first words
-// of everything that went wrong.
+// Render writes a result as Markdown: its origin, a table, and the first words of every failure.
 func Render(r Result) string {
 	var out strings.Builder
 	for _, run := range r.Runs {
@@ -37,8 +36,7 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// sheet is a table with a row for each thing that was done or seen, and a column
-// for each run.
+// sheet is a table with a row for each act or finding, and a column for each run.
 type sheet struct {
 	table.Table
 	runs []Run
@@ -56,7 +54,7 @@ func (s *sheet) number(name string, of func(Run) int) {
 	s.row(name, func(run Run) string { return strconv.Itoa(of(run)) })
 }
 
-// read is a row of what is read at the end of a run, which one that broke off never did.
+// read is a row of a value that is read at the end of a run; a run that broke off lacks it.
 func (s *sheet) read(name string, of func(Run) string) {
 	s.row(name, func(run Run) string {
 		if !run.ended() {
@@ -85,8 +83,8 @@ func tabulate(runs []Run) string {
 	return s.String()
 }
 
-// tabulateSteps is a table with a row for each step, and for each run how often it was done
-// and which violations came of it; empty where no run has steps.
+// tabulateSteps is a table with a row for each step. For each run it has how often the step was
+// done and its violations. It is empty if no run has steps.
 func tabulateSteps(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row("", Run.name)
@@ -108,7 +106,6 @@ func tabulateSteps(runs []Run) string {
 	return s.String()
 }
 
-// step is what a run says of a step.
 func (r Run) step(name string) string {
 	i := slices.IndexFunc(r.Steps, func(s sandbox.Step) bool { return s.Name == name })
 	if i < 0 {
@@ -117,7 +114,7 @@ func (r Run) step(name string) string {
 	return tell(r.Steps[i])
 }
 
-// tell is how often steps were done in all, and the violations that came of them.
+// tell is how often steps were done in all, and their violations.
 func tell(steps ...sandbox.Step) string {
 	done, broken := 0, map[diskapi.Rule]int{}
 	for _, step := range steps {
@@ -133,8 +130,8 @@ func tell(steps ...sandbox.Step) string {
 	return strings.Join(words, ", ")
 }
 
-// happened is how many violations of a rule the disk service answered with success,
-// where the result says so: those of earlier versions don't.
+// happened is how many violations of a rule the disk service answered with success; results of
+// earlier versions lack it.
 func (r Run) happened(rule diskapi.Rule) string {
 	if r.Broken[rule] > 0 && r.Happened == nil {
 		return "–"
@@ -142,7 +139,6 @@ func (r Run) happened(rule diskapi.Rule) string {
 	return strconv.Itoa(r.Happened[rule])
 }
 
-// name is the mode and the variant.
 func (r Run) name() string {
 	name := string(r.Mode)
 	if r.Lenient {
@@ -154,8 +150,8 @@ func (r Run) name() string {
 	return name
 }
 
-// count is what a run has counted of a name, or the milliseconds that it has measured; a dash
-// where it has not measured them.
+// count is a run's count of a name, or its measured milliseconds; a dash where it has not measured
+// them.
 func (r Run) count(name string) string {
 	n, known := r.Counts[name]
 	if !known && strings.HasPrefix(name, "ms") {
@@ -164,7 +160,7 @@ func (r Run) count(name string) string {
 	return strconv.Itoa(n)
 }
 
-// ended says whether the disk service was asked at the end what it has seen: a run that failed
+// ended says whether the disk service was asked at the end for its findings: a run that failed
 // before has no call of it.
 func (r Run) ended() bool { return r.Failed == "" || r.Calls > 0 }
 
@@ -177,8 +173,8 @@ func (r Run) violations() int {
 	return sum
 }
 
-// outcome is what came of a run in a word: one without moorage-node, or beside the stock
-// attach/detach controller, is compared with, and not judged.
+// outcome is a run's outcome in a word. A run without moorage-node, or beside the stock
+// attach/detach controller, serves for comparison, and is not judged.
 func (r Run) outcome() string {
 	switch {
 	case r.Failed != "":
@@ -189,7 +185,6 @@ func (r Run) outcome() string {
 	return "compared"
 }
 
-// details are the first words of everything that went wrong.
 func details(out *strings.Builder, run Run) {
 	if run.Failed != "" {
 		fmt.Fprintf(out, "\n%s failed: %s\n", run.name(), firstLine(run.Failed))
@@ -212,7 +207,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// keys are what any run counts, sorted.
+// keys are the counted names of all runs, sorted.
 func keys[K ~string](runs []Run, of func(Run) map[K]int) []K {
 	all := map[K]bool{}
 	for _, run := range runs {

@@ -23,7 +23,7 @@ func outcome(mode sandbox.Mode) sandbox.Result {
 	}
 }
 
-// A run says what went wrong: how often, and the first of each.
+// A run lists its failures: how often, and the first of each.
 func TestRenderTellsWhatWentWrong(t *testing.T) {
 	var r Result
 	r.Add(Of(record.Head{Command: "c", Started: time.Unix(0, 0).UTC()}, outcome(sandbox.Upstream)))
@@ -37,7 +37,7 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	// One that failed at its end has read what it has to tell.
+	// A run that failed at its end still has its findings.
 	late := Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Error: "a violation", Calls: 5})
 	r.Add(late)
 	if got := strings.Join(strings.Fields(Render(r)), " "); !strings.Contains(got, "| **violations, all rules** | 0 | 2 |") || !strings.Contains(got, "| calls of the disk service | 5 | 7 |") {
@@ -48,7 +48,6 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A mode's run takes the place of its last one, and nobody else's.
 func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	var r Result
 	for i, mode := range []sandbox.Mode{sandbox.Upstream, sandbox.Standalone, sandbox.Upstream} {
@@ -61,8 +60,8 @@ func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	}
 }
 
-// A run with lenient disks stands beside the one with the usual disks, and says which
-// violations came to something, where that is known.
+// A run with lenient disks stands beside the run with the usual disks, and lists the violations
+// that took effect, if known.
 func TestLenientRunsHaveTheirOwnColumn(t *testing.T) {
 	lenient := Of(record.Head{}, sandbox.Result{
 		Mode: sandbox.Upstream, Broken: map[diskapi.Rule]int{diskapi.TwoNodes: 5}, Happened: map[diskapi.Rule]int{diskapi.TwoNodes: 3},
@@ -84,8 +83,8 @@ func TestLenientRunsHaveTheirOwnColumn(t *testing.T) {
 	}
 }
 
-// A run's steps are told with how often they were done and what came of them, beside those
-// of the variant without moorage-node.
+// The page has how often a run's steps were done and their outcome, beside the steps of the variant
+// without moorage-node.
 func TestStepsAreTold(t *testing.T) {
 	with := Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Steps: []sandbox.Step{{Name: "late", Done: 2}, {Name: "early", Done: 3}}})
 	without := with
@@ -110,10 +109,8 @@ func TestStepsAreTold(t *testing.T) {
 	}
 }
 
-// top is the repository's folder.
 const top = "../../../../"
 
-// The documents show the committed results, and nothing else.
 func TestDocumentShowsTheResult(t *testing.T) {
 	for command, files := range map[string]struct{ results, document string }{
 		"bench-chaos":         {"chaos.json", "chaos.md"},
@@ -130,7 +127,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	}
 }
 
-// The README tells what the committed results come to.
+// The README has the sums of the committed results.
 func TestReadmeTellsTheResult(t *testing.T) {
 	readme, err := os.ReadFile(top + "README.md")
 	if err != nil {
@@ -169,7 +166,6 @@ func TestReadmeTellsTheResult(t *testing.T) {
 	}
 }
 
-// kind is what tells the runs of a result from each other.
 type kind struct {
 	mode                 sandbox.Mode
 	lenient, withoutNode bool
@@ -190,12 +186,11 @@ func results(t *testing.T, name string) map[kind]Run {
 
 func moved(run Run) int { return run.Counts["volumes that were moved"] }
 
-// took is how long something took, in the median and at worst.
+// took is a duration, in the median and at worst.
 func took(run Run, what string) string {
 	return fmt.Sprintf("%d s (%d s)", (run.Counts["ms, "+what+": median"]+500)/1000, (run.Counts["ms, "+what+": worst"]+500)/1000)
 }
 
-// done is how often something of a kind was done.
 func done(run Run, kind string) int {
 	sum := 0
 	for name, n := range run.Counts {

@@ -20,27 +20,25 @@ type Result struct {
 	Runs   []Run  `json:"runs"`
 }
 
-// Run is one chaos in one mode, and what made it.
+// Run is one chaos in one mode, and its origin.
 type Run struct {
 	record.Head
 	Mode sandbox.Mode `json:"mode"`
 	Seed uint64       `json:"seed"`
-	// Lenient: the disks let themselves be attached to a second node, and past a
-	// node's limit. Otherwise they refuse that, as most clouds' do.
+	// Lenient: a disk can be attached to a second node, and past a node's limit. Otherwise disks
+	// refuse that, as in most clouds.
 	Lenient bool `json:"lenient,omitempty"`
-	// WithoutNode: moorage-node does not run, where the scenario has it otherwise.
+	// WithoutNode: moorage-node does not run, though the scenario has it.
 	WithoutNode bool `json:"withoutNode,omitempty"`
-	// Seconds from the first pod until nothing was left over, or nobody waited
-	// for it any longer.
+	// Seconds from the first pod until nothing was left over, or until the wait was given up.
 	Seconds float64 `json:"seconds"`
-	// Failed says why a run that is judged did not pass, or one that is
-	// compared with was not over.
+	// Failed says why a judged run did not pass, or why a run for comparison did not end.
 	Failed string `json:"failed,omitempty"`
 	// Calls is how many calls the disk service got.
 	Calls int `json:"calls"`
-	// Counts says how often what was done, and how many pods run in the end.
+	// Counts says how often each act was done, and how many pods run in the end.
 	Counts map[string]int `json:"counts"`
-	// Steps is what was done again and again, and what came of each, in its order.
+	// Steps are the repeated acts, and the outcome of each, in order.
 	Steps []sandbox.Step `json:"steps,omitempty"`
 	// Broken is how many violations the judge saw, by rule.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
@@ -48,12 +46,12 @@ type Run struct {
 	Happened map[diskapi.Rule]int `json:"happened,omitempty"`
 	// First has the first violation of each rule.
 	First []diskapi.Violation `json:"first,omitempty"`
-	// Hanging are the pods that did not run, and Left what was left over.
+	// Hanging are the pods that did not run, and Left the leftovers.
 	Hanging []string `json:"hanging,omitempty"`
 	Left    []string `json:"left,omitempty"`
 }
 
-// Of makes a run of a scenario's outcome.
+// Of makes a scenario's outcome a run.
 func Of(head record.Head, r sandbox.Result) Run {
 	run := Run{
 		Head: head, Mode: r.Mode, Seed: r.Seed, Seconds: r.Seconds, Failed: r.Error, Calls: r.Calls,
@@ -69,7 +67,7 @@ func Of(head record.Head, r sandbox.Result) Run {
 	return run
 }
 
-// Add puts a run in the place of the last one of its mode and variant.
+// Add puts a run in the place of the last run of its mode and variant.
 func (r *Result) Add(run Run) {
 	r.Schema = Schema
 	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.name() == run.name() })
@@ -79,7 +77,6 @@ func (r *Result) Add(run Run) {
 	})
 }
 
-// falseFirst sorts the runs without something before those with it.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:

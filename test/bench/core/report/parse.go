@@ -19,14 +19,12 @@ type Benchmark struct {
 	// Procs is GOMAXPROCS; 1 where the line names none.
 	Procs      int   `json:"procs"`
 	Iterations int64 `json:"iterations"`
-	// Values are by unit, such as ns/op, B/op, allocs/op and the benchmark's
-	// own.
+	// Values are by unit, such as ns/op, B/op, allocs/op and the benchmark's own.
 	Values map[string]float64 `json:"values"`
 }
 
-// Parse reads the format of the Go project's proposal 14313: configuration lines
-// "key: value", of which the package is used, and result lines. Other lines are
-// left out, as the format demands.
+// Parse reads the format of the Go project's proposal 14313: configuration lines "key: value" (only
+// the package is used) and result lines. Other lines are left out, as the format demands.
 func Parse(in io.Reader) ([]Benchmark, error) {
 	var out []Benchmark
 	pkg := ""
@@ -72,7 +70,6 @@ func parseLine(line string) (Benchmark, bool, error) {
 	return b, true, nil
 }
 
-// splitName takes the suffix -GOMAXPROCS off a name.
 func splitName(name string) (string, int) {
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
 		if procs, err := strconv.Atoi(name[i+1:]); err == nil && procs > 0 {

@@ -15,7 +15,7 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-core/v1"
 
-// Result is what one call of the benchmarks measured, and where.
+// Result is a call's measurements, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`
@@ -26,8 +26,8 @@ type Result struct {
 // Read reads a result file.
 func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
-// Render writes a result as Markdown: a row per benchmark and a column per
-// unit. Runs of the same benchmark are rows of their own.
+// Render writes a result as Markdown: a row per benchmark and a column per unit. Runs of the same
+// benchmark are rows of their own.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n\n")
@@ -62,7 +62,7 @@ func (r Result) units() []string {
 	return units
 }
 
-// order puts what every benchmark has before its own units.
+// order puts the common units before a benchmark's own.
 func order(unit string) int {
 	if i := slices.Index([]string{"ns/op", "B/op", "allocs/op"}, unit); i >= 0 {
 		return i
@@ -72,8 +72,8 @@ func order(unit string) int {
 
 func short(pkg string) string { return pkg[strings.LastIndexByte(pkg, '/')+1:] }
 
-// format writes a value with three digits at least, and whole from 100 on, with
-// commas between thousands.
+// format writes a value with three digits at least, and whole from 100 on, with commas between
+// thousands.
 func format(v float64) string {
 	if v < 100 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'g', 3, 64)

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Schema is the format that a result file says it is of.
+// Schema is the format that a result file names.
 func Schema(data []byte) (string, error) {
 	var head struct {
 		Schema string `json:"schema"`
@@ -31,8 +31,8 @@ func Encode(result any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Decode reads a result file's content, which must be of the schema that is
-// named and have no field that result doesn't have.
+// Decode reads a result file's content, which must be of the named schema and have no field that
+// result doesn't have.
 func Decode(data []byte, schema string, result any) error {
 	switch is, err := Schema(data); {
 	case err != nil:
@@ -48,8 +48,8 @@ func Decode(data []byte, schema string, result any) error {
 	return nil
 }
 
-// Read reads a result file as Decode reads its content. Errors name the file; of
-// one that is not there they are os.ErrNotExist.
+// Read reads a result file as Decode reads its content. Errors name the file; a missing file is
+// os.ErrNotExist.
 func Read[Result any](name, schema string) (Result, error) {
 	var none, result Result
 	data, err := os.ReadFile(name)
@@ -71,8 +71,8 @@ func Save(name string, result any) error {
 	return Replace(name, data)
 }
 
-// Replace replaces a file in one step: whoever reads it sees the old content or
-// the new one, whole.
+// Replace replaces a file in one step: a reader sees the whole old content or the whole new
+// content.
 func Replace(name string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".bench-*")
 	if err != nil {

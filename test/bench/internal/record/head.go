@@ -9,9 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
-// Head says what made a result.
+// Head is the origin of a result.
 type Head struct {
-	// Command is the command line, as far as it says what to measure.
+	// Command is the command line, without flags that don't change the measurement.
 	Command string         `json:"command"`
 	Source  origin.Source  `json:"source"`
 	Started time.Time      `json:"started"`
@@ -26,7 +26,7 @@ func Begin(command string, source origin.Source) Head {
 	}
 }
 
-// Measured says in words what made a result; the sentence has no end yet.
+// Measured is the origin of a result in words; the sentence has no end yet.
 func (h Head) Measured() string {
 	return fmt.Sprintf("Measured by `%s` on %s: %s; %s", h.Command, h.Started.Format("2 January 2006"), h.Source, h.Machine)
 }

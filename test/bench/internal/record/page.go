@@ -10,8 +10,8 @@ import (
 
 const pageEnd = "<!-- results: end -->\n"
 
-// Page is a document with a place for results: between a line that names the
-// command that writes them, and a line that ends them.
+// Page is a document with a place for results, between two lines: the first names the command that
+// writes them.
 type Page struct {
 	// Command is the command that writes the results.
 	Command string
@@ -40,8 +40,7 @@ func (p Page) Write(name, results string) error {
 	return Replace(name, []byte(written))
 }
 
-// Shows returns nil if a document has these results, and nothing else where they
-// belong.
+// Shows returns nil if a document has these results, and no others, in their place.
 func (p Page) Shows(name, results string) error {
 	text, written, err := p.replaced(name, results)
 	if err == nil && text != written {
@@ -50,7 +49,7 @@ func (p Page) Shows(name, results string) error {
 	return err
 }
 
-// replaced is a document's text as it is, and with its results replaced.
+// replaced is a document's present text, and its text with its results replaced.
 func (p Page) replaced(name, results string) (text, written string, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Whoever adds to a file tells one that is not there from one that is broken.
+// A caller that adds to a file can tell a missing file from a broken one.
 func TestReadNamesTheFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "result.json")
 	if _, err := record.Read[result](name, schema); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a Markdown table, padded so that it can be read as plain text too.
-// The first row is the head; all rows have as many cells. The first column is
-// aligned to the left.
+// Table is a Markdown table, padded for reading as plain text too. The first row is the head; all
+// rows have as many cells. The first column is aligned to the left.
 type Table struct {
-	// Left says which columns besides the first are aligned to the left; the
-	// others are aligned to the right.
+	// Left says which columns besides the first are aligned to the left; the rest are aligned to
+	// the right.
 	Left map[int]bool
 
 	rows [][]string

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result is what the benchmark of moorage-node measured: the format of the
-// file, and its rendering.
+// Package result has the measurements of moorage-node: the format of the file, and its rendering.
 package result

@@ -32,10 +32,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// top is the repository's folder.
 const top = "../../../../"
 
-// The document shows the committed result, which is of the aims' size.
 func TestDocumentShowsTheResult(t *testing.T) {
 	r, err := Read(top + "test/bench/results/node.json")
 	if err != nil {

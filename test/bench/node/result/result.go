@@ -7,7 +7,7 @@ import "github.com/moorage-dev/moorage/test/bench/internal/record"
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-node/v1"
 
-// Result is one session: what made it, and its cases.
+// Result is one session: its origin, and its cases.
 type Result struct {
 	Schema string `json:"schema"`
 	record.Head
@@ -16,8 +16,8 @@ type Result struct {
 
 // Run is one moorage-node at one node.
 type Run struct {
-	// Volumes and Pods are how many the node has, and Mounts how many mounts there are in
-	// the kubelet's folder.
+	// Volumes and Pods are the node's numbers, and Mounts the number of mounts in the kubelet's
+	// folder.
 	Volumes int `json:"volumes"`
 	Pods    int `json:"pods"`
 	Mounts  int `json:"mounts"`
@@ -27,7 +27,7 @@ type Run struct {
 	Changes     Changes `json:"changes"`
 }
 
-// Rest is a time in which no mount changes.
+// Rest is a time without changes of mounts.
 type Rest struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"`
@@ -37,18 +37,18 @@ type Rest struct {
 	Requests Requests `json:"requests"`
 }
 
-// Memory is what a process has, in MiB.
+// Memory is a process's memory, in MiB.
 type Memory struct {
 	// AnonMiB is its own: heap and stacks.
 	AnonMiB float64 `json:"anonMiB"`
-	// FileMiB is what it has mapped of files, almost all of its program, and is in memory.
+	// FileMiB is its mapped files in memory, almost all of its program.
 	FileMiB float64 `json:"fileMiB"`
-	// ResidentMiB is both, and PeakMiB the most that was.
+	// ResidentMiB is both, and PeakMiB the peak.
 	ResidentMiB float64 `json:"residentMiB"`
 	PeakMiB     float64 `json:"peakMiB"`
 }
 
-// Requests are those of moorage-node's account.
+// Requests are the requests of moorage-node's account.
 type Requests struct {
 	Writes int `json:"writes"`
 	Reads  int `json:"reads"`
@@ -58,8 +58,8 @@ type Requests struct {
 
 // Changes are volumes that are staged and published, and taken away again.
 type Changes struct {
-	// Seconds are, in order, from before the first mount of each until a watch shows what the
-	// node says of it.
+	// Seconds are, in order, from before the first mount of each until a watch shows the node's
+	// report of it.
 	Seconds    []float64 `json:"seconds"`
 	CPUSeconds float64   `json:"cpuSeconds"`
 	Requests   Requests  `json:"requests"`

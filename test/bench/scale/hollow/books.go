@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volume is what a node has to know of a volume.
+// Volume is a node's knowledge of a volume.
 type Volume struct {
 	// Handle is the disk service's name for it.
 	Handle string
@@ -18,8 +18,7 @@ type Volume struct {
 	Name corev1.UniqueVolumeName
 }
 
-// books are what one node knows: its pods and their volumes. They do no I/O, and are
-// serial.
+// books are one node's knowledge: its pods and their volumes. They do no I/O, and are serial.
 type books struct {
 	pods    map[types.UID]*podEntry
 	volumes map[corev1.UniqueVolumeName]*volumeEntry
@@ -28,16 +27,16 @@ type books struct {
 type podEntry struct {
 	pod     *corev1.Pod
 	volumes []Volume
-	// told: its first status is written; running: the second is; leaving: it is being
-	// deleted; gone: there is no such object any more.
+	// told: its first status is written; running: the second is; leaving: it is being deleted;
+	// gone: its object is gone.
 	told, running, leaving, gone bool
 }
 
 type volumeEntry struct {
 	Volume
 	users map[types.UID]bool
-	// reported: the API server has answered a write of volumesInUse that names it.
-	// Invariant: a volume is staged only after it is reported.
+	// reported: the API server has answered a write of volumesInUse that names it. Invariant: a
+	// volume is staged only after it is reported.
 	reported, staged bool
 }
 
@@ -73,7 +72,6 @@ func (b *books) see(pod *corev1.Pod, volumes []Volume) {
 	}
 }
 
-// lose takes in that a pod's object is gone.
 func (b *books) lose(uid types.UID) {
 	if entry := b.pods[uid]; entry != nil {
 		entry.leaving, entry.gone = true, true
@@ -81,7 +79,7 @@ func (b *books) lose(uid types.UID) {
 	}
 }
 
-// release ends a pod's use of its volumes. One that is not staged is forgotten at once.
+// release ends a pod's use of its volumes. A volume that is not staged is forgotten at once.
 func (b *books) release(uid types.UID) {
 	for name, v := range b.volumes {
 		delete(v.users, uid)
@@ -91,11 +89,10 @@ func (b *books) release(uid types.UID) {
 	}
 }
 
-// inUse is what volumesInUse has to say, in order.
+// inUse is the new value of volumesInUse, in order.
 func (b *books) inUse() []corev1.UniqueVolumeName { return slices.Sorted(maps.Keys(b.volumes)) }
 
-// report takes in that the API server has answered a write of volumesInUse, or has it so
-// already.
+// report takes in that the API server has answered a write of volumesInUse, or has it already.
 func (b *books) report(names []corev1.UniqueVolumeName) {
 	for _, name := range names {
 		if v := b.volumes[name]; v != nil {
@@ -104,7 +101,7 @@ func (b *books) report(names []corev1.UniqueVolumeName) {
 	}
 }
 
-// mountable lists the volumes that can be staged, if attached says that they are.
+// mountable lists the volumes that can be staged, among the attached ones.
 func (b *books) mountable(attached map[corev1.UniqueVolumeName]bool) []Volume {
 	var out []Volume
 	for _, name := range b.inUse() {
@@ -115,10 +112,9 @@ func (b *books) mountable(attached map[corev1.UniqueVolumeName]bool) []Volume {
 	return out
 }
 
-// staged takes in that a volume is staged.
 func (b *books) staged(name corev1.UniqueVolumeName) { b.volumes[name].staged = true }
 
-// unneeded lists the volumes that are staged for nobody.
+// unneeded lists the volumes that are staged for no pod.
 func (b *books) unneeded() []Volume {
 	var out []Volume
 	for _, name := range b.inUse() {
@@ -129,10 +125,9 @@ func (b *books) unneeded() []Volume {
 	return out
 }
 
-// unstaged takes in that a volume is staged no more.
 func (b *books) unstaged(name corev1.UniqueVolumeName) { delete(b.volumes, name) }
 
-// those lists the pods of which a condition holds, in the order of their UIDs.
+// those lists the pods that meet a condition, in the order of their UIDs.
 func (b *books) those(is func(*podEntry) bool) []*podEntry {
 	var out []*podEntry
 	for _, uid := range slices.Sorted(maps.Keys(b.pods)) {
@@ -143,8 +138,8 @@ func (b *books) those(is func(*podEntry) bool) []*podEntry {
 	return out
 }
 
-// untold lists pods whose first status is to be written, startable those that can run,
-// endable those that are being deleted and whose volumes are released.
+// untold lists pods that need their first status, startable pods that can run, and endable pods
+// under deletion with released volumes.
 func (b *books) untold() []*podEntry {
 	return b.those(func(p *podEntry) bool { return !p.told && !p.leaving })
 }
@@ -166,7 +161,7 @@ func (b *books) endable() []*podEntry {
 	return b.those(func(p *podEntry) bool { return p.leaving && !b.unfinished(p) })
 }
 
-// unfinished says whether a volume of a pod that leaves is staged for nobody.
+// unfinished says whether a volume of a leaving pod is staged for no pod.
 func (b *books) unfinished(p *podEntry) bool {
 	for _, v := range p.volumes {
 		if held := b.volumes[v.Name]; held != nil && len(held.users) == 0 {
@@ -176,5 +171,4 @@ func (b *books) unfinished(p *podEntry) bool {
 	return false
 }
 
-// end forgets a pod.
 func (b *books) end(uid types.UID) { delete(b.pods, uid) }

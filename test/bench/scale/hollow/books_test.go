@@ -27,8 +27,8 @@ func everything() map[corev1.UniqueVolumeName]bool {
 	return map[corev1.UniqueVolumeName]bool{data.Name: true}
 }
 
-// The order that the contract between kubelets and whoever detaches rests on: in use, reported,
-// attached, staged; and back: unstaged, and only then not in use.
+// The order of the contract between kubelets and the detacher: in use, reported, attached, staged;
+// and back: unstaged, and only then not in use.
 func TestInUseBeforeAndAfterStaged(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})
@@ -81,7 +81,7 @@ func TestAnotherPodKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// What was reported for a pod that never ran does not count for the next one.
+// A report for a pod that never ran does not count for the next one.
 func TestReportedAnew(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hollow has nodes without machines, many in one process: for each what a
-// kubelet and its CSI node plugin say and do about volumes, and nothing else.
+// Package hollow has nodes without machines, many in one process: each does the volume work of a
+// kubelet and its CSI node plugin, and nothing else.
 //
 //	reads    watches of pods and nodes that all hollow nodes share; live reads of a
 //	         Node and of VolumeAttachments before a mount
@@ -10,9 +10,8 @@
 //	writes   Nodes, CSINodes, Leases, Node status, Pod status, the end of pods; calls
 //	         of the node plugin to the disk service
 //
-// Each node asks the API server as itself (system:node:NAME), so that the node
-// authorizer, NodeRestriction, priority and fairness, and the audit log see many
-// nodes, though the connections are shared.
+// Each node asks the API server as itself (system:node:NAME): the node authorizer, NodeRestriction,
+// priority and fairness, and the audit log see many nodes, though the connections are shared.
 //
 // # What they do as a kubelet does
 //
@@ -29,15 +28,15 @@
 //     uses them, its status is written, and then it is deleted. A pod that is gone without
 //     that ends in the same way, without writes.
 //   - A volume that is unstaged leaves volumesInUse at the next tick.
-//   - A node that is switched off says nothing any more; one that boots has nothing staged,
+//   - A node that is switched off is silent; a node that boots has nothing staged,
 //     another bootID, and an empty volumesInUse.
 //
 // # What they leave out
 //
-// Containers, images, probes and their time; mounts. The kubelet's own watches (of its
-// pods, its Node, CSIDrivers, Secrets): the API server serves two watches for all nodes
-// instead of some for each. Its reads of claims and PersistentVolumes, and the second and
-// third read of each VolumeAttachment. NodePublish: staging stands for it. Its back-off: a
-// mount that fails is tried again at the next tick. Volumes are found by a function that is
-// handed in, not by reading claims. What one node does, it does one thing after the other.
+// Containers, images, probes and their time; mounts. The kubelet's own watches (of its pods, its
+// Node, CSIDrivers, Secrets): the API server serves two watches for all nodes instead of some for
+// each. Its reads of claims and PersistentVolumes, and the second and third read of each
+// VolumeAttachment. NodePublish: staging stands for it. Its back-off: a failed mount is tried again
+// at the next tick. A passed function finds volumes, without reads of claims. One node does one
+// thing after the other.
 package hollow

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
 )
 
-// Config sets up a Fleet. Everything is needed but Zones, Log and Slots.
+// Config sets up a Fleet. All is needed but Zones, Log and Slots.
 type Config struct {
 	// API is an administrator's access: each node acts as itself by impersonation.
 	API *rest.Config
@@ -28,12 +28,11 @@ type Config struct {
 	Driver string
 	// Slots is how many volumes a node can attach; 0 states no limit.
 	Slots int
-	// Status is the nodes' nodeStatusUpdateFrequency, and Lease for how long their Leases
-	// count.
+	// Status is the nodes' nodeStatusUpdateFrequency, and Lease the duration of their Leases.
 	Status, Lease time.Duration
 	// Resolve finds the volume of a claim.
 	Resolve func(namespace, claim string) (Volume, bool)
-	// Log receives what a node could not do; it tries again.
+	// Log receives a node's failures; it tries again.
 	Log func(format string, args ...any)
 }
 
@@ -83,7 +82,6 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// asNode sends requests as a node's kubelet.
 type asNode struct {
 	next http.RoundTripper
 	name string
@@ -98,7 +96,7 @@ func (a asNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// UserPrefix and a node's name are the user that the node is to the API server.
+// UserPrefix and a node's name are the node's user at the API server.
 const UserPrefix = "system:node:"
 
 // client is a node's client, without a limit of requests.
@@ -115,8 +113,8 @@ func (f *Fleet) client(name string, number int) (kubernetes.Interface, error) {
 	return c, nil
 }
 
-// Add registers a node in a zone and runs it until ctx ends. The number of a node spreads
-// its ticks.
+// Add registers a node in a zone and runs it until ctx ends. The number of a node spreads its
+// ticks.
 func (f *Fleet) Add(ctx context.Context, name, zone string, number int) error {
 	kube, err := f.client(name, number)
 	if err != nil {
@@ -142,7 +140,7 @@ func (f *Fleet) node(name string) *Node {
 	return f.nodes[name]
 }
 
-// SeePod hands in a pod as a watch shows it, and LosePod one whose object is gone.
+// SeePod hands in a pod as a watch shows it, and LosePod a pod with a deleted object.
 func (f *Fleet) SeePod(pod *corev1.Pod) {
 	if n := f.node(pod.Spec.NodeName); n != nil {
 		n.seePod(pod)
@@ -163,8 +161,7 @@ func (f *Fleet) SeeNode(node *corev1.Node) {
 	}
 }
 
-// PowerOff switches a node's machine off: nothing is heard of it any more, and the disk
-// service knows.
+// PowerOff switches a node's machine off: it becomes silent, and the disk service knows.
 func (f *Fleet) PowerOff(ctx context.Context, name string) error {
 	n := f.node(name)
 	if n == nil {
@@ -187,7 +184,7 @@ func (f *Fleet) PowerOn(ctx context.Context, name string) error {
 	return nil
 }
 
-// volumesOf are the volumes of a pod; false where one is not known yet.
+// volumesOf are the volumes of a pod; false where a volume is not known yet.
 func (c Config) volumesOf(pod *corev1.Pod) ([]Volume, bool) {
 	var out []Volume
 	for _, v := range pod.Spec.Volumes {

@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Node is one hollow node. What it does is done by run, one thing after the other; what
-// others tell it waits in its inbox.
+// Node is one hollow node. run does its work, one thing after the other; messages to it wait in its
+// inbox.
 type Node struct {
 	config     Config
 	kube       kubernetes.Interface
@@ -27,20 +27,19 @@ type Node struct {
 
 	mu    sync.Mutex
 	inbox inbox
-	// stopping ends what the machine is doing, and ended is closed when it does nothing more.
+	// stopping ends the machine's work, and ended is closed when it does nothing more.
 	stopping context.CancelFunc
 	ended    chan struct{}
 
-	// Of run alone.
+	// Only run uses these.
 	books     *books
 	attached  map[corev1.UniqueVolumeName]bool
 	lease     *coordinationv1.Lease
-	written   []corev1.UniqueVolumeName // volumesInUse as it was last written
+	written   []corev1.UniqueVolumeName // the last written volumesInUse
 	reportDue time.Time
 	bootID    string
 }
 
-// inbox is what a node was told and has not looked at.
 type inbox struct {
 	pods     map[types.UID]*corev1.Pod
 	lost     map[types.UID]bool
@@ -62,7 +61,6 @@ func newNode(c Config, kube kubernetes.Interface, name, zone string) *Node {
 
 func nodeID(name string) string { return diskapi.NodeID(name) }
 
-// tell changes the inbox and wakes the node.
 func (n *Node) tell(change func(*inbox)) {
 	n.mu.Lock()
 	change(&n.inbox)
@@ -95,7 +93,7 @@ func attachedAt(node *corev1.Node) map[corev1.UniqueVolumeName]bool {
 	return out
 }
 
-// stop switches the machine off: what it is doing is cut short, and over when it returns.
+// stop switches the machine off: its work is cut short, and over when stop returns.
 func (n *Node) stop() {
 	n.tell(func(in *inbox) { in.off = true })
 	n.mu.Lock()
@@ -107,7 +105,6 @@ func (n *Node) stop() {
 	}
 }
 
-// boot switches it on.
 func (n *Node) boot() { n.tell(func(in *inbox) { in.off, in.booted = false, true }) }
 
 // run is the node, until ctx ends: a life after the other.
@@ -135,7 +132,7 @@ func (n *Node) run(ctx context.Context) {
 
 // live runs the node until its machine is switched off.
 func (n *Node) live(ctx context.Context) {
-	// Nodes' ticks are spread, as those of machines that were started at some time are.
+	// Nodes' ticks are spread, like the ticks of machines with different starts.
 	status := time.NewTimer(time.Duration(rand.Int64N(int64(n.config.Status))))
 	defer status.Stop()
 	renew := time.NewTimer(time.Duration(rand.Int64N(int64(n.config.Lease / renewals))))
@@ -160,7 +157,6 @@ func (n *Node) live(ctx context.Context) {
 // renewals is how often a Lease is renewed in its duration, as the kubelet does.
 const renewals = 4
 
-// look takes the inbox in.
 func (n *Node) look() {
 	n.mu.Lock()
 	in := n.inbox
@@ -186,12 +182,11 @@ func (n *Node) look() {
 	}
 }
 
-// forget begins another boot: nothing is staged, and what was reported counts no more.
+// forget begins another boot: nothing is staged, and earlier reports count no more.
 func (n *Node) forget() {
 	n.books, n.bootID, n.reportDue, n.written = newBooks(), string(uuid.NewUUID()), time.Time{}, nil
 }
 
-// work does what is to be done now.
 func (n *Node) work(ctx context.Context) {
 	n.look()
 	if ctx.Err() != nil {

@@ -17,10 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// accessMode of all volumes here.
 const accessMode = "SINGLE_NODE_WRITER"
 
-// greet writes the first status of pods that have come.
+// greet writes the first status of new pods.
 func (n *Node) greet(ctx context.Context) {
 	for _, p := range n.books.untold() {
 		if n.patchPod(ctx, p, podStatus(p.pod, corev1.PodPending)) {
@@ -29,12 +28,11 @@ func (n *Node) greet(ctx context.Context) {
 	}
 }
 
-// mount stages what is reported and attached.
 func (n *Node) mount(ctx context.Context) {
 	if len(n.books.mountable(n.attached)) == 0 {
 		return
 	}
-	// As the kubelet does: only what the Node says now counts, not what a cache says.
+	// As in the kubelet only the present Node counts, not a cache.
 	node, err := n.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		n.failed(ctx, "read the Node", err)
@@ -63,7 +61,6 @@ func (n *Node) stage(ctx context.Context, v Volume) error {
 	return nil
 }
 
-// call makes a call of the node plugin to the disk service.
 func (n *Node) call(ctx context.Context, call diskapi.Call, v Volume, publish map[string]string) error {
 	request := diskapi.Request{Call: call, Volume: v.Handle, Node: nodeID(n.name), Args: diskapi.Args{Path: "/staged/" + v.Handle, Context: publish}}
 	if call == diskapi.NodeStage {
@@ -76,7 +73,7 @@ func (n *Node) call(ctx context.Context, call diskapi.Call, v Volume, publish ma
 	return err
 }
 
-// start writes that pods run whose volumes are staged.
+// start writes that pods run, once their volumes are staged.
 func (n *Node) start(ctx context.Context) {
 	for _, p := range n.books.startable() {
 		if n.patchPod(ctx, p, podStatus(p.pod, corev1.PodRunning)) {
@@ -85,7 +82,6 @@ func (n *Node) start(ctx context.Context) {
 	}
 }
 
-// unmount unstages what is staged for nobody.
 func (n *Node) unmount(ctx context.Context) {
 	for _, v := range n.books.unneeded() {
 		if err := n.call(ctx, diskapi.NodeUnstage, v, nil); err != nil {
@@ -96,7 +92,7 @@ func (n *Node) unmount(ctx context.Context) {
 	}
 }
 
-// finish ends pods whose volumes are released: their last status, and their deletion.
+// finish ends pods with released volumes: their last status, and their deletion.
 func (n *Node) finish(ctx context.Context) {
 	for _, p := range n.books.endable() {
 		if !p.gone && !n.end(ctx, p) {
@@ -120,8 +116,8 @@ func (n *Node) end(ctx context.Context, p *podEntry) bool {
 	return true
 }
 
-// patchPod writes a pod's status. Of a pod that is gone, or is another one by its name, there is
-// nothing to write.
+// patchPod writes a pod's status. If the pod is gone, or another pod has its name, it writes
+// nothing.
 func (n *Node) patchPod(ctx context.Context, p *podEntry, status map[string]any) bool {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.pod.UID}, "status": status})
 	if err == nil {
@@ -134,7 +130,7 @@ func (n *Node) patchPod(ctx context.Context, p *podEntry, status map[string]any)
 	return true
 }
 
-// podStatus is what a kubelet says of a pod in a phase.
+// podStatus is a kubelet's status of a pod in a phase.
 func podStatus(pod *corev1.Pod, phase corev1.PodPhase) map[string]any {
 	now := metav1.NewTime(time.Now())
 	ready, state := corev1.ConditionFalse, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}

@@ -20,15 +20,13 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// reportEvery is how often a Node's status is written though nothing has changed
-// (nodeStatusReportFrequency).
+// reportEvery is how often an unchanged Node's status is written (nodeStatusReportFrequency).
 const reportEvery = 5 * time.Minute
 
-// leaseNamespace has the nodes' Leases.
 const leaseNamespace = corev1.NamespaceNodeLease
 
-// register makes the node known: to the disk service, and to the API server by its Node,
-// CSINode and Lease.
+// register makes the node known: to the disk service, and to the API server by its Node, CSINode
+// and Lease.
 func (n *Node) register(ctx context.Context) error {
 	answer, err := n.config.Disk.Do(ctx, diskapi.Request{
 		Call: diskapi.NodeGetInfo, Node: nodeID(n.name), Args: diskapi.Args{Name: n.name, Slots: n.config.Slots},
@@ -59,7 +57,6 @@ func (n *Node) register(ctx context.Context) error {
 	return err
 }
 
-// okCode is the disk service's word for success.
 const okCode = "OK"
 
 func owner(node *corev1.Node) metav1.OwnerReference {
@@ -87,7 +84,6 @@ func (n *Node) info() corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{BootID: n.bootID, SystemUUID: "machine-of-" + n.name, KubeletVersion: "v1.37.1", OperatingSystem: "linux", Architecture: "amd64"}
 }
 
-// conditions are those of a healthy node.
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
@@ -123,8 +119,8 @@ func (n *Node) renew(ctx context.Context) {
 	n.lease = lease
 }
 
-// report is the tick of the status interval: volumesInUse is written if it has changed, or if
-// the report is due, and what it says counts as reported once it is answered.
+// report is the tick of the status interval. It writes volumesInUse if that has changed, or if the
+// report is due. The names count as reported once the write is answered.
 func (n *Node) report(ctx context.Context) {
 	n.look()
 	inUse := n.books.inUse()
@@ -155,7 +151,7 @@ func (n *Node) report(ctx context.Context) {
 	n.books.report(inUse)
 }
 
-// failed tells what the node could not do; that its machine was switched off is no failure.
+// failed logs a failure of the node; a switched-off machine is no failure.
 func (n *Node) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		n.config.Log("%s: %s: %v", n.name, what, err)

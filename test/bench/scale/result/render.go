@@ -16,8 +16,8 @@ import (
 // Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-scale --render"} }
 
-// Render writes a result as Markdown: for each load a table with a column for each mode. Of
-// several runs the median is shown, with the smallest and the largest.
+// Render writes a result as Markdown: for each load a table with a column for each mode. A cell of
+// several runs is the median, with the smallest and the largest.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n")
@@ -31,10 +31,10 @@ func Render(r Result) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// none is what the document says without a result.
 const none = "No result is kept yet.\n"
 
-// RenderFolder is Render for each of a folder's results: the files scale*.json, in the order of their names.
+// RenderFolder is Render for each of a folder's results: the files scale*.json, in the order of
+// their names.
 func RenderFolder(folder string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "scale*.json"))
 	if err != nil || len(names) == 0 {
@@ -51,14 +51,14 @@ func RenderFolder(folder string) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// String says in words what a run is measured on.
+// String describes the load in words.
 func (l Load) String() string {
 	text := fmt.Sprintf("%d nodes, %d volumes of %d pods, attach and detach %g s, status interval %g s, %s",
 		l.Nodes, l.Volumes, l.Pods, l.LatencySeconds, l.StatusSeconds, l.Attacher)
 	return text
 }
 
-// loads lists what the runs are measured on, in order, once each.
+// loads lists the runs' loads, in order, once each.
 func loads(runs []Run) []Load {
 	var out []Load
 	for _, run := range runs {
@@ -81,7 +81,7 @@ func modes(runs []Run) []string {
 	return out
 }
 
-// row is a line of the table: a name, and what a run says; false: it does not say.
+// row is a line of the table: a name, and a run's value; false: it has none.
 type row struct {
 	name, unit string
 	of         func(Run) (float64, bool)
@@ -117,7 +117,7 @@ func tableOf(runs []Run) string {
 	return t.String()
 }
 
-// ratio of ours to theirs; none where one is missing or nothing.
+// ratio of Moorage's to upstream's; none where a value is missing or zero.
 func ratio(medians []float64) string {
 	if len(medians) != 2 || medians[0] <= 0 || medians[1] <= 0 {
 		return "–"
@@ -160,7 +160,6 @@ func percentile(values []float64, p int) float64 {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// failures names the runs that failed.
 func failures(runs []Run) string {
 	var out strings.Builder
 	for _, run := range runs {
@@ -171,7 +170,7 @@ func failures(runs []Run) string {
 	return out.String()
 }
 
-// writesOf lists who writes what in the storm, for each volume.
+// writesOf lists the writers and their writes in the storm, for each volume.
 func writesOf(runs []Run) string {
 	type kind struct{ user, what string }
 	counts, seen := map[kind]map[string]float64{}, map[string]float64{}

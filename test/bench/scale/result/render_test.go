@@ -56,7 +56,6 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// top is the repository's folder.
 const top = "../../../../"
 
 // The document shows the committed results, or says that there is none.
@@ -70,7 +69,7 @@ func TestDocumentShowsTheResults(t *testing.T) {
 	}
 }
 
-// Of a folder all results are shown, in the order of their names; without any that is said.
+// All results of a folder are shown, in the order of their names; a note says when there are none.
 func TestRenderFolder(t *testing.T) {
 	folder := t.TempDir()
 	if text, err := RenderFolder(folder); err != nil || text != none {

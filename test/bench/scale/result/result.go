@@ -10,17 +10,17 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-scale/v1"
 
-// Result is one session: what made it, and its runs.
+// Result is one session: its origin, and its runs.
 type Result struct {
 	Schema string `json:"schema"`
 	record.Head
 	Runs []Run `json:"runs"`
 }
 
-// Load is what a run is measured on.
+// Load is a run's load.
 type Load struct {
 	Nodes int `json:"nodes"`
-	// Volumes and Pods are how many there are in all.
+	// Volumes and Pods are totals.
 	Volumes int `json:"volumes"`
 	Pods    int `json:"pods"`
 	// Slots is how many volumes a node can attach.
@@ -35,12 +35,12 @@ type Load struct {
 
 // Run is one cluster, from its start to its end.
 type Run struct {
-	// Mode is who schedules and attaches: standalone is Moorage.
+	// Mode names the scheduling and attaching side: standalone is Moorage.
 	Mode string `json:"mode"`
 	Load
-	// Failed says why the run did not come to its end; what it has measured before is kept.
+	// Failed says why the run did not come to its end; it keeps the measurements before.
 	Failed string `json:"failed,omitempty"`
-	// Violations is how many calls the disk service, as the judge, found to break a rule.
+	// Violations is how many calls broke a rule, by the disk service's judgement.
 	Violations int `json:"violations"`
 	// BuildSeconds is from the first pod until all of them run.
 	BuildSeconds float64    `json:"buildSeconds"`
@@ -49,29 +49,29 @@ type Run struct {
 	Start        Start      `json:"start"`
 	Storm        *Storm     `json:"storm,omitempty"`
 	Drain        *Drain     `json:"drain,omitempty"`
-	// Change is a storm in which the controller is killed.
+	// Change is a storm with a killed controller.
 	Change *Storm `json:"change,omitempty"`
 }
 
-// Rest is a time in which nothing happens but heartbeats.
+// Rest is a time with nothing but heartbeats.
 type Rest struct {
 	Seconds float64 `json:"seconds"`
 	Use
 }
 
-// Use is what processes have used, by component.
+// Use is the use of processes, by component.
 type Use struct {
 	CPUSeconds map[string]float64 `json:"cpuSeconds"`
 	// ResidentMiB is at the end.
 	ResidentMiB map[string]float64 `json:"residentMiB"`
 }
 
-// Bystanders are pods, each with a volume of its own, that come one after the other and
-// have nothing to do with what is measured.
+// Bystanders are pods, each with a volume of its own, that come one after the other and are
+// independent of the measured load.
 type Bystanders struct {
-	// Running are, in order of their creation, the seconds from before a pod's creation until
-	// a watch shows that it runs; Bound and Attached until one shows that it has a node, and that its
-	// volume is attached there. Results of before 26 November 2026 have Running only.
+	// Running are, in order of their creation, the seconds from before a pod's creation until a
+	// watch shows that it runs; Bound and Attached until a watch shows that it has a node, and that
+	// its volume is attached there. Results of before 26 November 2026 have Running only.
 	Bound    []float64 `json:"bound,omitempty"`
 	Attached []float64 `json:"attached,omitempty"`
 	Running  []float64 `json:"running,omitempty"`
@@ -79,8 +79,8 @@ type Bystanders struct {
 
 // Start is the controller started where all objects are there.
 type Start struct {
-	// DecidedSeconds is from the start of the process to its first VolumeAttachment, for a pod
-	// that waits; AttachedSeconds until that volume is attached, QuietSeconds to its last write.
+	// DecidedSeconds is from the start of the process to its first VolumeAttachment, for a pod that
+	// waits; AttachedSeconds until that volume is attached, QuietSeconds to its last write.
 	DecidedSeconds  float64 `json:"decidedSeconds"`
 	AttachedSeconds float64 `json:"attachedSeconds"`
 	QuietSeconds    float64 `json:"quietSeconds"`
@@ -90,17 +90,17 @@ type Start struct {
 	Writes     int     `json:"writes"`
 }
 
-// Writes are those of a phase.
+// Writes are the writes of a phase.
 type Writes struct {
-	// All are everybody's but the load's own and those for bystanders.
+	// All are all users' writes but the load's own and those for bystanders.
 	All []audit.Write `json:"all"`
-	// Refused is how many of the controller's were refused, and Again how many it made for an
-	// object that it had written to in the same way, by verb and resource.
+	// Refused is how many of the controller's were refused, and Again how many repeated an earlier
+	// write to the same object, by verb and resource.
 	Refused int            `json:"refused"`
 	Again   map[string]int `json:"again,omitempty"`
 }
 
-// Count is how many writes there are.
+// Count is the number of writes.
 func (w Writes) Count() int {
 	n := 0
 	for _, one := range w.All {

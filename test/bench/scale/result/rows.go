@@ -3,7 +3,7 @@
 package result
 
 // controllers, schedulers: the processes of either kind. kube-controller-manager has the
-// attach/detach controller upstream, and everything else in both.
+// attach/detach controller upstream, and all other controllers in both.
 func controllers() []string { return []string{"kube-controller-manager", "moorage-controller"} }
 
 func schedulers() []string { return []string{"kube-scheduler", "moorage-scheduler"} }
@@ -16,7 +16,6 @@ func sum(of map[string]float64, names []string) float64 {
 	return total
 }
 
-// rows are the lines of a table, in order.
 func rows() []row {
 	always := func(of func(Run) float64) func(Run) (float64, bool) {
 		return func(r Run) (float64, bool) { return of(r), true }
@@ -58,7 +57,6 @@ func bystander(of func(Run) []float64, p int) func(Run) (float64, bool) {
 	return func(r Run) (float64, bool) { return percentile(of(r), p), len(of(r)) > 0 }
 }
 
-// stormRows are those of a storm.
 func stormRows(name string, storm func(Run) *Storm) []row {
 	of := func(value func(Storm) float64) func(Run) (float64, bool) {
 		return func(r Run) (float64, bool) {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Put creates the definitions of a manifest in an API server that has none of
-// them. Documents that name nothing are passed over.
+// Put creates the definitions of a manifest in an API server that has none of them. It skips
+// documents without a name.
 func Put(ctx context.Context, config *rest.Config, manifest []byte) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// cpu is what has been used of the machine's cores.
 type cpu struct {
 	own  time.Duration // by this process
 	etcd time.Duration // by the etcd that it has started
-	// busy and all are those of all cores together since the machine started,
-	// whoever used them, in a unit of the kernel's; 0 where the system doesn't say.
+	// busy and all are times of all cores together since the machine started, for all processes, in
+	// a unit of the kernel's; 0 where the system lacks them.
 	busy, all float64
 }
 
@@ -30,7 +29,6 @@ func cpuNow() cpu {
 	return c
 }
 
-// ownTime is what this process has taken so far.
 func ownTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -39,12 +37,11 @@ func ownTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same on all Linux
-// systems that Go runs on.
+// ticksPerSecond is the unit of times in /proc, which is the same on all Linux systems that Go runs
+// on.
 const ticksPerSecond = 100
 
-// etcdTime is what a process's child etcd has taken so far; 0 where there is no
-// /proc.
+// etcdTime is the time of a process's child etcd so far; 0 where there is no /proc.
 func etcdTime(parent int) time.Duration {
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
@@ -65,8 +62,7 @@ func etcdTime(parent int) time.Duration {
 	return total
 }
 
-// processTime reads /proc/PID/stat (proc(5)): what a process of this name has
-// taken, user and system.
+// processTime reads /proc/PID/stat (proc(5)): the time of a process of this name, user and system.
 func processTime(stat, name string) time.Duration {
 	before, after, ok := strings.Cut(stat, "("+name+") ")
 	fields := strings.Fields(after)
@@ -85,9 +81,8 @@ func processTime(stat, name string) time.Duration {
 	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
-// machineTime reads /proc/stat (proc(5)): the first line has the time of all
-// cores together, by what it went into; idle and waiting for disks come fourth
-// and fifth, and what guests took is in the first two already.
+// machineTime reads /proc/stat (proc(5)): the first line has the times of all cores together, by
+// kind. Idle and waiting for disks come fourth and fifth; the first two include guests.
 func machineTime(stat string) (busy, all float64) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

@@ -21,20 +21,18 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// configs are the workloads, and what they make.
+// configs are the workloads with their objects.
 //
 //go:embed config
 var configs embed.FS
 
-// topic is what scheduler_perf calls a group of workloads.
+// topic is scheduler_perf's name for a group of workloads.
 const topic = "moorage"
 
-// patience is how long pods may take to be placed: as long as scheduler_perf lets
-// a workload take. Its own ten minutes are too short for PreemptionPVs with 5,000
-// nodes on few cores.
+// patience is how long pods may take to be placed: scheduler_perf's limit of a workload. Its own
+// ten minutes are too short for PreemptionPVs with 5,000 nodes on few cores.
 const patience = 30 * time.Minute
 
-// settings of one run.
 type settings struct {
 	profile, workload, size string
 	dir                     string // for everything that is written
@@ -58,8 +56,8 @@ func main() {
 	testing.Main(regexp.MatchString, nil, []testing.InternalBenchmark{{Name: "BenchmarkPerfScheduling", F: s.benchmark}}, nil)
 }
 
-// prepare puts the configuration into the folder, which becomes the current one:
-// scheduler_perf finds its files from there.
+// prepare puts the configuration into the folder, which becomes the current one: scheduler_perf
+// finds its files from there.
 func (s *settings) prepare() error {
 	if s.dir == "" || s.workload == "" {
 		return errors.New("--dir and --workload are needed")
@@ -89,8 +87,8 @@ func (s *settings) prepare() error {
 	)
 }
 
-// benchmark runs the workload and writes its result. One that fails ends the
-// process with an error.
+// benchmark runs the workload and writes its result. A failed workload ends the process with an
+// error.
 func (s *settings) benchmark(b *testing.B) {
 	o := newObservation()
 	options := []perf.SchedulerPerfOption{perf.WithPodsSchedulingTimeout(patience), perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload)}

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/timing"
 )
 
-// reading is what all metrics of the process said at one time.
 type reading struct {
 	families map[string]*dto.MetricFamily
 	err      error
@@ -51,8 +50,8 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// loads are the kinds of objects that the benchmark itself makes, and those that
-// have nothing to do with scheduling.
+// loads are the kinds of objects that the benchmark itself makes, and kinds that have nothing to do
+// with scheduling.
 func loads() []string {
 	return []string{
 		"create pods", "create persistentvolumes", "create persistentvolumeclaims", "create nodes", "create csinodes", "create namespaces",
@@ -60,8 +59,8 @@ func loads() []string {
 	}
 }
 
-// writes counts the requests between two readings that asked for a write,
-// whatever was answered, but for the benchmark's own.
+// writes counts the write requests between two readings, with any answer, but for the benchmark's
+// own.
 func writes(begin, end reading) map[string]int {
 	count := map[string]float64{}
 	add := func(r reading, sign float64) {
@@ -88,7 +87,7 @@ func writes(begin, end reading) map[string]int {
 	return list
 }
 
-// between sums up what was added to a histogram between two readings.
+// between sums up a histogram's additions between two readings.
 func between(begin, end reading, name string, labels map[string]string) result.Times {
 	buckets := map[float64]float64{} // cumulative, by upper bound in seconds
 	var count, sum float64

@@ -20,11 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// measuredNamespace has the pods that are measured, and no others.
+// measuredNamespace has the measured pods, and no others.
 const measuredNamespace = "measured-0"
 
-// observation is what is seen of the measured pods, and of the metrics when the
-// first one was created and when the last one was bound.
+// observation is the view of the measured pods, and of the metrics when the first pod was created
+// and when the last pod was bound.
 type observation struct {
 	points points
 	pods   int // that are measured
@@ -32,11 +32,10 @@ type observation struct {
 	mu         sync.Mutex
 	bound      map[string]bool // by UID
 	begin, end moment
-	failed     map[string]int // why attempts came to nothing
+	failed     map[string]int // attempts by reason of failure
 	failedErr  error
 }
 
-// moment is what the metrics said at a time.
 type moment struct {
 	at      time.Time
 	cpu     cpu
@@ -54,7 +53,6 @@ func (o *observation) expect(_ testContext, w *perf.Workload) (func(), error) {
 	return nil, err
 }
 
-// watch follows the measured pods until the benchmark ends.
 func (o *observation) watch(tCtx testContext) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(tCtx.Client(), 0, informers.WithNamespace(measuredNamespace))
 	see := func(object any) {
@@ -77,7 +75,7 @@ func (o *observation) watch(tCtx testContext) error {
 	return nil
 }
 
-// saw takes in a pod, and says whether it was the last one to be bound.
+// saw takes in a pod, and says whether it was the last pod to be bound.
 func (o *observation) saw(pod *corev1.Pod) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,10 +95,10 @@ func (o *observation) saw(pod *corev1.Pod) (last bool) {
 	return false
 }
 
-// names are what tells apart messages that mean the same.
+// names matches the differences between messages with the same meaning.
 var names = regexp.MustCompile(`\b(claim|node|pod|high|pvc)-[a-z0-9-]+|[0-9]+`)
 
-// readEvents counts why attempts came to nothing, by what kube-scheduler said.
+// readEvents counts failed attempts by kube-scheduler's reason.
 func (o *observation) readEvents(ctx context.Context, kube kubernetes.Interface) {
 	list, err := kube.EventsV1().Events(measuredNamespace).List(ctx, metav1.ListOptions{})
 	o.mu.Lock()
@@ -120,7 +118,6 @@ func now() moment {
 	return moment{at: time.Now(), cpu: cpuNow(), metrics: read()}
 }
 
-// result sums up what was observed.
 func (o *observation) result() (result.Run, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,17 +26,16 @@ import (
 
 const (
 	driver = "ebs.csi.aws.com"
-	// loadedNamespace has the pods that run on the nodes beforehand, each with
-	// so many volumes.
+	// loadedNamespace has the pods that run on the nodes beforehand, each with so many volumes.
 	loadedNamespace = "loaded-0"
 	volumesPerPod   = 3
 	// abreast is how many objects are made at once.
 	abreast = 30
 )
 
-// preload makes, once the nodes are there, what is to be there before the clock
-// starts: claims for the measured pods (premade of them), and on each node so
-// many volumes (loaded), attached, of running pods.
+// preload makes, once the nodes are there, the objects from before the clock starts: claims for the
+// measured pods (premade of them), and on each node so many volumes (loaded), attached, of running
+// pods.
 func preload(tCtx testContext, _ *scheduler.Scheduler, w *perf.Workload, nodes *corev1.NodeList) error {
 	premade, loaded := parameter(w, "premade"), parameter(w, "loaded")
 	m := maker{kube: tCtx.Client()}
@@ -53,7 +52,6 @@ func preload(tCtx testContext, _ *scheduler.Scheduler, w *perf.Workload, nodes *
 	return settled(tCtx)
 }
 
-// parameter of a workload, or 0.
 func parameter(w *perf.Workload, name string) int {
 	n, err := w.GetParam(name)
 	if err != nil {
@@ -62,8 +60,7 @@ func parameter(w *perf.Workload, name string) int {
 	return n
 }
 
-// maker makes objects. It collects errors; all methods are safe for parallel
-// use.
+// maker makes objects. It collects errors; all methods are safe for parallel use.
 type maker struct {
 	kube kubernetes.Interface
 
@@ -81,8 +78,7 @@ func (m *maker) parallel(ctx context.Context, count int, each func(i int) error)
 	})
 }
 
-// volume makes a claim and the PersistentVolume that it is bound to, which it
-// names.
+// volume makes a claim and its bound PersistentVolume, and returns the latter's name.
 func (m *maker) volume(ctx context.Context, namespace, name string) (string, error) {
 	pv := namespace + "-" + name
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -140,8 +136,8 @@ func (m *maker) runningPod(ctx context.Context, node string, number int) error {
 	return err
 }
 
-// settled waits until what was made is digested: until the API server gets fewer
-// than idle requests in a second.
+// settled waits until the objects are digested: until the API server gets fewer than idle requests
+// in a second.
 func settled(ctx context.Context) error {
 	const idle, patience = 50, 5 * time.Minute
 	last := -1.0

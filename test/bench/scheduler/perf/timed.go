@@ -20,7 +20,7 @@ import (
 // points are the times of the plugin's calls, by extension point.
 type points map[string]*timing.Clock
 
-// registry has the plugin, each call of which is timed.
+// registry has the plugin, with a clock for each call.
 func registry() (runtime.Registry, points) {
 	all := points{}
 	for _, name := range []string{"PreFilter", "Filter", "Score", "Reserve", "Permit"} {
@@ -43,8 +43,6 @@ func registry() (runtime.Registry, points) {
 	}}, all
 }
 
-// timed is the plugin with a clock at each extension point of a scheduling
-// cycle.
 type timed struct {
 	*volumehold.VolumeHold
 	prefilter, filter, score, reserve, permit *timing.Clock

@@ -15,10 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// nothing stands where nothing was measured.
+// nothing stands for a missing measurement.
 const nothing = "–"
 
-// Page is the document that shows the results, with the place for them there.
+// Page is the document that shows the results, with their place there.
 func (r Result) Page() record.Page {
 	if len(r.Runs) > 0 && !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Size != Size5000 }) {
 		return record.Page{Command: "make bench-scheduler SIZE=5000"}
@@ -26,7 +26,7 @@ func (r Result) Page() record.Page {
 	return record.Page{Command: "make bench-scheduler"}
 }
 
-// Failed says which runs came to nothing.
+// Failed names the failed runs.
 func (r Result) Failed() error {
 	var errs []error
 	for _, f := range r.failures() {
@@ -35,8 +35,8 @@ func (r Result) Failed() error {
 	return errors.Join(errs...)
 }
 
-// Render writes a result as Markdown. Where a workload was run more than once,
-// a cell is the median of its runs.
+// Render writes a result as Markdown. Where a workload was run more than once, a cell is the median
+// of its runs.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n\n")
@@ -59,7 +59,7 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// speed is a row per workload: what users feel.
+// speed is a row per workload: users feel it.
 func speed(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "first to last stock", "Moorage", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage")
@@ -76,7 +76,7 @@ func speed(r Result) *table.Table {
 	return &t
 }
 
-// bounds is a row per workload: how much of what there is was used.
+// bounds is a row per workload: the used share of each resource.
 func bounds(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "CPU s per 1,000 pods stock", "Moorage", "of etcd stock", "Moorage", "machine busy stock", "Moorage", "scheduling loop busy stock", "Moorage")
@@ -94,7 +94,6 @@ func bounds(r Result) *table.Table {
 	return &t
 }
 
-// plugin is a row per workload and extension point.
 func plugin(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "extension point", "calls", "mean", "p50", "p99", "NodeVolumeLimits, mean")
@@ -118,7 +117,6 @@ func plugin(r Result) *table.Table {
 	return &t
 }
 
-// writes is a row per workload and kind of write.
 func writes(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "stock", "Moorage", "of Moorage's")
@@ -138,11 +136,9 @@ func writes(r Result) *table.Table {
 	return &t
 }
 
-// mostTried is how many messages of a run are listed.
 const mostTried = 3
 
-// tried lists why attempts came to nothing, the most frequent reasons of each
-// run first.
+// tried lists the reasons of failed attempts, the most frequent reasons of each run first.
 func tried(r Result) []string {
 	var list []string
 	for _, run := range r.Runs {
@@ -183,7 +179,6 @@ func both(p pair, value func(Run) float64, format func(float64) string) []string
 	return []string{cell(p.stock, value, format), cell(p.moorage, value, format)}
 }
 
-// ratio of Moorage's median to stock's.
 func ratio(p pair, value func(Run) float64) string {
 	stock, ok := median(p.stock, value)
 	moorage, also := median(p.moorage, value)
@@ -197,7 +192,6 @@ func rate(v float64) string    { return fmt.Sprintf("%.1f", v) }
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 func perPod(v float64) string  { return fmt.Sprintf("%.2f", v) }
 
-// took writes nanoseconds with three digits.
 func took(v float64) string {
 	d := time.Duration(v)
 	switch {

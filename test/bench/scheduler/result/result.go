@@ -15,17 +15,17 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-scheduler/v1"
 
-// The profiles that are compared.
+// The compared profiles.
 const (
 	Stock   = "stock"
 	Moorage = "moorage"
 )
 
-// Size5000 is the size whose results have a place of their own: those runs take
-// too long to be repeated with the others.
+// Size5000 is the size with a separate place for its results: its runs take too long for
+// repetitions.
 const Size5000 = "5000Nodes"
 
-// Result is what one call of the benchmark measured, and where.
+// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`
@@ -38,42 +38,36 @@ type Run struct {
 	Workload string `json:"workload"`
 	Size     string `json:"size"`
 	Profile  string `json:"profile"`
-	// Failure is why nothing was measured; empty for a run that came to its end.
+	// Failure says why nothing was measured; empty for a complete run.
 	Failure string `json:"failure,omitempty"`
 	Pods    int    `json:"pods,omitempty"`
-	// PodsPerSecond is scheduler_perf's SchedulingThroughput: the mean of how many
-	// pods were bound in each second, but for the first.
+	// PodsPerSecond is scheduler_perf's SchedulingThroughput: the mean of how many pods were bound
+	// in each second, but for the first.
 	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
-	// Seconds is from the first pod's creation to the last pod's binding, as a
-	// watch shows them.
+	// Seconds is from the first pod's creation to the last pod's binding, as a watch shows them.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the
-	// queue to the binding.
-	// Algorithm is the part in which no other pod is looked at.
+	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the queue to the
+	// binding. Algorithm is the part without looks at other pods.
 	Attempt   Times `json:"attempt"`
 	Algorithm Times `json:"algorithm"`
-	// Plugins are kube-scheduler's own times of those plugins that look at
-	// attachments, by "plugin/extension point". It measures one pod of ten, in
-	// buckets from 10 µs.
+	// Plugins are kube-scheduler's own times of the plugins that look at attachments, by
+	// "plugin/extension point". It measures one pod of ten, in buckets from 10 µs.
 	Plugins map[string]Times `json:"plugins,omitempty"`
 	// Points are the times of each call of VolumeHold, by extension point.
 	Points map[string]Times `json:"points,omitempty"`
-	// Writes counts what was written to the API, by verb and resource, but for
-	// what the benchmark itself made.
+	// Writes counts writes to the API, by verb and resource, but for the benchmark's own.
 	Writes map[string]int `json:"writes,omitempty"`
-	// Failed counts the attempts that came to nothing, by what kube-scheduler said
-	// of them, with … for names and numbers.
+	// Failed counts the failed attempts by kube-scheduler's message, with … for names and numbers.
 	Failed map[string]int `json:"failed,omitempty"`
-	// CPUSeconds is what the process took that has API server, scheduler
-	// and benchmark in it; without etcd.
+	// CPUSeconds is the time of the process with API server, scheduler and benchmark; without etcd.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
-	// EtcdSeconds is what etcd took.
+	// EtcdSeconds is the time of etcd.
 	EtcdSeconds float64 `json:"etcdSeconds,omitempty"`
-	// MachineBusy is the share of all cores that was used, by whomever.
+	// MachineBusy is the used share of all cores, by all processes.
 	MachineBusy float64 `json:"machineBusy,omitempty"`
 }
 
-// Times sum up how long something took.
+// Times sum up durations.
 type Times struct {
 	Count int64         `json:"count,omitempty"`
 	Mean  time.Duration `json:"meanNanoseconds,omitempty"`
@@ -81,7 +75,7 @@ type Times struct {
 	P99   time.Duration `json:"p99Nanoseconds,omitempty"`
 }
 
-// WritesPerPod is how much is written to the API for each pod that was measured.
+// WritesPerPod is the number of writes to the API for each measured pod.
 func (r Run) WritesPerPod() float64 {
 	total := 0
 	for _, n := range r.Writes {
@@ -90,9 +84,8 @@ func (r Run) WritesPerPod() float64 {
 	return float64(total) / float64(max(r.Pods, 1))
 }
 
-// FirstToLast is how many pods were placed in a second, from the first one's
-// creation to the last one's binding. PodsPerSecond weighs each second alike,
-// also the last ones, in which few are left.
+// FirstToLast is the pods per second from the first creation to the last binding. PodsPerSecond
+// weighs each second alike, also the last seconds, with few pods left.
 func (r Run) FirstToLast() float64 {
 	if r.Seconds == 0 {
 		return 0
@@ -100,8 +93,8 @@ func (r Run) FirstToLast() float64 {
 	return float64(r.Pods) / r.Seconds
 }
 
-// LoopBusy is the share of the time in which the scheduling loop, of which there
-// is one, was looking for a node: near 1 it is what bounds the speed.
+// LoopBusy is the share of time that the single scheduling loop spends looking for a node: near 1
+// it bounds the speed.
 func (r Run) LoopBusy() float64 {
 	if r.Seconds == 0 {
 		return 0
@@ -112,13 +105,12 @@ func (r Run) LoopBusy() float64 {
 // Read reads a result file.
 func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
-// pair is one workload with both profiles, each as often as it was run.
 type pair struct {
 	name           string
 	stock, moorage []Run
 }
 
-// pairs groups runs by workload and size, in the order in which they began.
+// pairs groups runs by workload and size, in the order of their begins.
 func (r Result) pairs() []pair {
 	var list []pair
 	for _, run := range r.Runs {
@@ -136,7 +128,6 @@ func (r Result) pairs() []pair {
 	return list
 }
 
-// failures lists the runs that came to nothing.
 func (r Result) failures() []string {
 	var list []string
 	for _, run := range r.Runs {
@@ -147,7 +138,6 @@ func (r Result) failures() []string {
 	return list
 }
 
-// writeKinds lists what is written in any run.
 func (r Result) writeKinds() []string {
 	kinds := map[string]bool{}
 	for _, run := range r.Runs {

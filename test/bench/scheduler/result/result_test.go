@@ -84,7 +84,6 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// The page says what the result files do.
 func TestDocumentIsRendered(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
 	files, err := filepath.Glob(filepath.Join(root, "test", "bench", "results", "scheduler*.json"))
@@ -103,8 +102,7 @@ func TestDocumentIsRendered(t *testing.T) {
 	}
 }
 
-// Runs with 5,000 nodes take too long to be repeated with the others, and have
-// a place of their own.
+// Runs with 5,000 nodes take too long for repetitions, and have a place of their own.
 func TestPageBySize(t *testing.T) {
 	large := Result{Runs: []Run{{Size: Size5000}, {Size: Size5000}}}
 	mixed := Result{Runs: []Run{{Size: Size5000}, {Size: "500Nodes"}}}

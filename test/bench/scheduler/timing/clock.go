@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timing counts how long things took, in buckets, and reads percentiles
-// from buckets.
+// Package timing counts durations in buckets, and reads percentiles from buckets.
 package timing
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// steps is how many buckets there are from one power of two to the next, as wide
-// as each other: a percentile is at most an eighth too high.
+// steps is how many buckets of equal width there are from one power of two to the next: a
+// percentile is at most an eighth too high.
 const steps = 8
 
 // Clock counts times in buckets. The zero value is empty. Safe for parallel use.
@@ -23,14 +22,13 @@ type Clock struct {
 	total   atomic.Int64 // nanoseconds
 }
 
-// Add counts a time; a negative one as none at all.
+// Add counts a time; a negative time as zero.
 func (c *Clock) Add(d time.Duration) {
 	d = max(d, 0)
 	c.buckets[bucket(uint64(d))].Add(1)
 	c.total.Add(int64(d))
 }
 
-// bucket of so many nanoseconds.
 func bucket(n uint64) int {
 	if n < steps {
 		return int(n)
@@ -48,8 +46,7 @@ func above(bucket int) time.Duration {
 	return time.Duration((steps + bucket%steps + 1) << (power - 3))
 }
 
-// Reset forgets all times. One that is counted meanwhile may be forgotten or
-// not.
+// Reset forgets all times. A time that is counted meanwhile may be forgotten or not.
 func (c *Clock) Reset() {
 	for i := range c.buckets {
 		c.buckets[i].Store(0)
@@ -57,7 +54,7 @@ func (c *Clock) Reset() {
 	c.total.Store(0)
 }
 
-// Times sums up what was counted. A percentile is the end of its bucket.
+// Times sums up the counts. A percentile is the end of its bucket.
 func (c *Clock) Times() result.Times {
 	var t result.Times
 	for i := range c.buckets {
@@ -81,9 +78,9 @@ func (c *Clock) percentile(count, percent int64) time.Duration {
 	return 0
 }
 
-// Quantile is where a cumulative histogram (how many of count values are at most
-// so many seconds) reaches a share of all, with the values of a bucket spread
-// evenly over it. What is beyond the last bucket is taken for its end.
+// Quantile is where a cumulative histogram (how many of count values are at most so many seconds)
+// reaches a share of all. The values of a bucket count as spread evenly over it, and values beyond
+// the last bucket as its end.
 func Quantile(buckets map[float64]float64, count, share float64) time.Duration {
 	bounds := make([]float64, 0, len(buckets))
 	for bound := range buckets {
