@@ -23,14 +23,14 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/tickets"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/watch"
+	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -38,7 +38,7 @@ import (
 type cluster struct {
 	*apitest.Server
 	t        *testing.T
-	observer *observe.Observer
+	observer *watch.Observer
 	// detachFails and attachFails have the attacher fail with an error.
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
 	// metrics are the controller's; nil: it has none.
@@ -82,7 +82,7 @@ func (c *cluster) node(name string, inUse []string) {
 }
 
 func unique(handle string) corev1.UniqueVolumeName {
-	return translate.UniqueName(ledger.VolumeID{Driver: driver, Handle: handle})
+	return convert.UniqueName(ledger.VolumeID{Driver: driver, Handle: handle})
 }
 
 // disk puts a bound claim in namespace shop and its PersistentVolume, with one name for both and the
@@ -94,7 +94,7 @@ func (c *cluster) disk(name string) {
 // diskOf puts a bound claim and a PersistentVolume of any source.
 func (c *cluster) diskOf(name string, source corev1.PersistentVolumeSource) {
 	c.Put("persistentvolumes", &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{translate.AttacherFinalizer(driver)}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{convert.AttacherFinalizer(driver)}},
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name},
@@ -176,7 +176,7 @@ func (c *cluster) lead(epoch int64) (stop func()) {
 // leadAs is lead with another configuration.
 func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	c.t.Helper()
-	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 
 // decideTickets does the scheduler's part for tickets until ctx is done.
 func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
-	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
 	if err != nil {
 		c.t.Error(err)
 		return
@@ -230,7 +230,7 @@ func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
 	if observer.WaitForSync(ctx) != nil || observer.CatchUp(ctx) != nil {
 		return
 	}
-	executor, err := execute.New(execute.Config{
+	executor, err := write.New(write.Config{
 		Kube: c.Kube, Moorage: c.Moorage, Observer: observer, Timeout: DefaultConfig().WriteTimeout, Epoch: epoch,
 		Token: func() string { return "" },
 	})
@@ -238,7 +238,7 @@ func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
 		c.t.Error(err)
 		return
 	}
-	for _, e := range flow.Doubts(observer.Snapshot()) {
+	for _, e := range protocol.Doubts(observer.Snapshot()) {
 		observer.Apply(e)
 	}
 	keeper, err := tickets.New(tickets.Config{Cache: observer, Write: executor, Now: time.Now, Order: &sync.Mutex{}, Waits: &tickets.Waits{}})

@@ -13,9 +13,9 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/truth"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // The modes, as --mode takes them in any case.
@@ -80,8 +80,8 @@ type Config struct {
 func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooperative) }
 
 // rules are those of the mode.
-func (c Config) rules() arbiter.Arbiter {
-	return arbiter.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached}
+func (c Config) rules() rules.Arbiter {
+	return rules.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached}
 }
 
 // election is how processes compete for the Lease.

@@ -6,8 +6,8 @@
 // and expansions), networkfence (has a storage cut machines off), and truth (compares facts that are
 // written in several places).
 //
-// Reads: everything that package observe observes; the policy that keeps others from writing
-// volumesAttached. Decides: the leader; internal/arbiter decides for the stages, internal/operation and
+// Reads: everything that package watch observes; the policy that keeps others from writing
+// volumesAttached. Decides: the leader; internal/rules decides for the stages, internal/operation and
 // internal/networkfence for their controllers. Writes: its Lease. The stages write through package
 // execute; operation and networkfence write themselves.
 //

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 )
 
 // errFlex says why the controller refuses to begin to do the whole job.
@@ -53,7 +53,7 @@ func (f *flexVolumes) tell(c termConfig) {
 	f.told = known
 }
 
-func (c termConfig) tellFlex(flex observe.FlexVolume) {
+func (c termConfig) tellFlex(flex watch.FlexVolume) {
 	if flex.Pod != nil {
 		c.events.FlexVolumeOfPod(flex.Pod)
 		return

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -471,7 +471,7 @@ func TestFlexVolumes(t *testing.T) {
 			for _, put := range test.put {
 				put(server)
 			}
-			observer, err := observe.New(observe.Config{Kube: server.Kube, Moorage: server.Moorage})
+			observer, err := watch.New(watch.Config{Kube: server.Kube, Moorage: server.Moorage})
 			if err != nil {
 				t.Fatal(err)
 			}

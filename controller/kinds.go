@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 )
 
 // hearsEvery is about how often a controller that can't read NodeVolumes asks for them again.
@@ -21,12 +21,12 @@ const hearsEvery = time.Minute
 // kinds are the observed kinds: NodeVolumes as well, unless their definition is missing, or a role
 // older than this process does not permit it. Nodes are not heard then, and reports that an
 // AttachPolicy requires count as missing. An unreachable API server is assumed to serve them.
-func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []observe.Kind, hears bool) {
+func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []watch.Kind, hears bool) {
 	if err := c.unheard(ctx, moorage); err != nil {
 		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeVolumes can't be read", "error", err.Error())
-		return observe.AllKinds(), false
+		return watch.AllKinds(), false
 	}
-	return append(observe.AllKinds(), observe.NodeWords), true
+	return append(watch.AllKinds(), watch.NodeWords), true
 }
 
 // unheard is the cause why NodeVolumes can't be read; nil: they can, as far as is known.

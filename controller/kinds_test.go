@@ -14,7 +14,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -39,7 +39,7 @@ func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 		return nil
 	})
 	config := Config{WriteTimeout: time.Minute}
-	if kinds, hears := config.kinds(t.Context(), moorage); hears || slices.Contains(kinds, observe.NodeWords) {
+	if kinds, hears := config.kinds(t.Context(), moorage); hears || slices.Contains(kinds, watch.NodeWords) {
 		t.Errorf("it observes %v", kinds)
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	if ctx.Err() == nil || asked.Load() != 4 {
 		t.Errorf("it ended: %t, after %d requests", ctx.Err() != nil, asked.Load())
 	}
-	if kinds, hears := config.kinds(t.Context(), moorage); !hears || !slices.Contains(kinds, observe.NodeWords) {
+	if kinds, hears := config.kinds(t.Context(), moorage); !hears || !slices.Contains(kinds, watch.NodeWords) {
 		t.Errorf("it observes %v", kinds)
 	}
 }

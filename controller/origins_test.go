@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 const ebs = "ebs.csi.aws.com"
@@ -29,7 +29,7 @@ func (c *cluster) migrated(node string) {
 func (c *cluster) at(v ledger.VolumeID, node string) bool {
 	var n corev1.Node
 	c.Get("nodes", "", node, &n)
-	reported := slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == translate.UniqueName(v) })
+	reported := slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == convert.UniqueName(v) })
 	var a storagev1.VolumeAttachment
 	return reported && c.Get("volumeattachments", "", ledger.AttachmentName(v, ledger.NodeName(node)), &a) && a.Status.Attached
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/watch"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // resync is how often everything is looked at without a reason: a safety net
@@ -52,7 +52,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", report.Version, "mode", config.Mode)
-	var observer *observe.Observer // there before the first scrape
+	var observer *watch.Observer // there before the first scrape
 	metrics := report.NewMetrics(func() ledger.Snapshot { return observer.Snapshot() })
 	connection := config.connection()
 	connection.Watches = metrics.Watches
@@ -61,7 +61,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	kinds, hears := config.kinds(ctx, clients.ReadMoorage)
-	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: kinds})
+	observer, err = watch.New(watch.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: kinds})
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func leadTerms(ctx context.Context, g guard, each termConfig) error {
 
 // restrain tells the ledger which facts are no proof, or not yet: no time, if the flag says so; and
 // Nodes' conditions about storages, before the comparison with NetworkFences.
-func (c Config) restrain(observer *observe.Observer) {
+func (c Config) restrain(observer *watch.Observer) {
 	if c.NoForceOnTimeout {
 		observer.Apply(ledger.NoForceOnTimeout{})
 	}
@@ -151,7 +151,7 @@ func (c Config) watchContents(clients *connect.Clients) *operation.Watcher {
 type termConfig struct {
 	Config
 	clients  *connect.Clients
-	observer *observe.Observer
+	observer *watch.Observer
 	metrics  *report.Metrics
 	events   *report.Events
 	fences   *networkfence.Watcher // nil without NetworkFences
@@ -177,7 +177,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.refuseFlexVolumes(ctx); err != nil {
 		return err
 	}
-	executor, err := execute.New(execute.Config{
+	executor, err := write.New(write.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
 		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
 		Turn:       flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
@@ -206,7 +206,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 
 // handOver waits until no write can have an effect any more, which takes the write
 // timeout at most. After a lease that is lost the next leader waits itself.
-func handOver(ctx context.Context, executor *execute.Executor, t lead.Term) {
+func handOver(ctx context.Context, executor *write.Executor, t lead.Term) {
 	left := executor.OutlastUnanswered()
 	if left <= 0 {
 		return
@@ -230,7 +230,7 @@ type stages struct {
 	wake         *wake
 }
 
-func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
+func newStages(c termConfig, executor *write.Executor) (*stages, error) {
 	rules := c.rules()
 	attachments, err := attachment.New(attachment.Config{
 		Snapshot: c.observer.Snapshot, Arbiter: rules, Do: executor, Now: time.Now, Gather: gatherInterval, Metrics: c.metrics, Events: c.events,
@@ -315,7 +315,7 @@ func (s *stages) depths() map[string]func() int {
 	return depths
 }
 
-func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Executor) {
+func (s *stages) run(ctx context.Context, c termConfig, executor *write.Executor) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
@@ -352,7 +352,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 }
 
 // audit looks for broken invariants, and forgets objects that are gone.
-func (s *stages) audit(ctx context.Context, c termConfig, executor *execute.Executor) {
+func (s *stages) audit(ctx context.Context, c termConfig, executor *write.Executor) {
 	snapshot := c.observer.Snapshot()
 	executor.Prune(snapshot)
 	found := c.rules().Audit(snapshot, time.Now())

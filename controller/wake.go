@@ -11,16 +11,16 @@ import (
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // wake hands every touched object to the stage that decides on it.
 type wake struct {
-	observer     *observe.Observer
+	observer     *watch.Observer
 	attachments  *attachment.Controller
 	tickets      *ticket.Controller
 	volumeStatus *volumestatus.Controller
@@ -30,7 +30,7 @@ type wake struct {
 	nodes        *work.Queue[ledger.NodeName]
 }
 
-func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *volumestatus.Controller, p *policy.Controller, c *truth.Checker) *wake {
+func newWake(o *watch.Observer, a *attachment.Controller, t *ticket.Controller, g *volumestatus.Controller, p *policy.Controller, c *truth.Checker) *wake {
 	w := &wake{observer: o, attachments: a, tickets: t, volumeStatus: g, policies: p, truth: c}
 	w.volumes = work.New("touched volumes", w.volume)
 	w.nodes = work.New("touched nodes", w.node)
@@ -70,7 +70,7 @@ func (w *wake) touched(t ledger.Touched) {
 
 // volume wakes the tickets and pods that a volume matters to.
 func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
-	tickets, pods, _ := flow.Users(w.observer.Snapshot(), id)
+	tickets, pods, _ := protocol.Users(w.observer.Snapshot(), id)
 	for _, ticket := range tickets {
 		w.tickets.Add(ticket)
 	}
@@ -84,13 +84,13 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 // out-of-service node.
 func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
 	s := w.observer.Snapshot()
-	for _, id := range flow.EmptiedWith(s, n) {
+	for _, id := range protocol.EmptiedWith(s, n) {
 		w.tickets.Add(id)
 	}
-	for _, v := range arbiter.Spare(s, n) {
+	for _, v := range rules.Spare(s, n) {
 		w.attachments.Add(v)
 	}
-	for _, v := range arbiter.AwaitSlots(s, n) {
+	for _, v := range rules.AwaitSlots(s, n) {
 		w.attachments.GoOn(v)
 	}
 	w.attachments.Clear(n)

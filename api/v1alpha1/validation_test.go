@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // asManual makes a person's ticket of one.
@@ -207,7 +207,7 @@ func TestHoldOfAnOddMachineIsAdmitted(t *testing.T) {
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "n1"}}
 		node.Status.NodeInfo = corev1.NodeSystemInfo{SystemUUID: said, BootID: said}
-		fact := translate.Node(node)
+		fact := convert.Node(node)
 		if other, twice := seen[fact.BootID]; twice {
 			t.Errorf("%s: the boot is %q, as that of %s", name, fact.BootID, other)
 		}
@@ -219,7 +219,7 @@ func TestHoldOfAnOddMachineIsAdmitted(t *testing.T) {
 			Node: "worker-1", NodeUID: fact.UID, BootID: fact.BootID, SystemUUID: fact.SystemUUID, Transitions: 1, State: ledger.HoldHeld,
 			Fences: []ledger.Fence{{Node: "worker-1", NodeUID: fact.UID, BootID: fact.BootID, SystemUUID: fact.SystemUUID, InUse: true}},
 		}
-		written := translate.HoldObject(translate.HoldContext{Volume: disk, Now: time.Unix(1, 0)}, is)
+		written := convert.HoldObject(convert.HoldContext{Volume: disk, Now: time.Unix(1, 0)}, is)
 		text, err := json.Marshal(written)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestHoldOfAnOddMachineIsAdmitted(t *testing.T) {
 		if err := holdCRD.admit(asMap(t, stored), nil).ToAggregate(); err != nil {
 			t.Errorf("%s: the hold is refused: %.200v", name, err)
 		}
-		if back := translate.Hold(stored).Hold; !reflect.DeepEqual(back, is) {
+		if back := convert.Hold(stored).Hold; !reflect.DeepEqual(back, is) {
 			t.Errorf("%s: the hold comes back as\n%+v, written was\n%+v", name, back, is)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 )
 
 // outcome is a step's end, with the objects seen on the way.
@@ -146,7 +146,7 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 }
 
 // isGone says whether the object is deleted: a webhook's answer of that kind is no proof.
-func isGone(err error) bool { return apierrors.IsNotFound(err) && !translate.Denied(err) }
+func isGone(err error) bool { return apierrors.IsNotFound(err) && !convert.Denied(err) }
 
 // changed says whether the API server refused a write because the object differs from the patch's
 // expectation: a failed test is 422.

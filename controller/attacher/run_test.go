@@ -25,8 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/controller/attacher/driver"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/lead"
-	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -112,8 +112,8 @@ func attach(t *testing.T, server *apitest.Server, name, pv, node string, stamped
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: testDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
 	}
 	if stamped {
-		va.Finalizers = []string{translate.AttacherFinalizer(testDriver)}
-		va.Annotations = map[string]string{translate.AnnotationNodeID: "id-" + node}
+		va.Finalizers = []string{convert.AttacherFinalizer(testDriver)}
+		va.Annotations = map[string]string{convert.AnnotationNodeID: "id-" + node}
 	}
 	if _, err := server.Kube.StorageV1().VolumeAttachments().Create(context.Background(), va, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the calls are %q, want %q", calls, want)
 	}
 	var pv corev1.PersistentVolume
-	if server.Get("persistentvolumes", "", "pv0", &pv); !slices.Contains(pv.Finalizers, translate.AttacherFinalizer(testDriver)) {
+	if server.Get("persistentvolumes", "", "pv0", &pv); !slices.Contains(pv.Finalizers, convert.AttacherFinalizer(testDriver)) {
 		t.Errorf("the PersistentVolume has the finalizers %v", pv.Finalizers)
 	}
 	if err := r.stop(); err != nil {

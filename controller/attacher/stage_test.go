@@ -16,7 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 )
 
 const testDriver = "disk.example.com"
@@ -349,7 +349,7 @@ func (s *stage) put(w words) {
 func (s *stage) attachment(w words, meta metav1.ObjectMeta) *storagev1.VolumeAttachment {
 	meta.Annotations = map[string]string{}
 	for key, annotation := range map[string]string{
-		"id": translate.AnnotationNodeID, "transitions": "moorage.dev/transitions", "wanted": "moorage.dev/wanted", "beside": "moorage.dev/beside",
+		"id": convert.AnnotationNodeID, "transitions": "moorage.dev/transitions", "wanted": "moorage.dev/wanted", "beside": "moorage.dev/beside",
 	} {
 		if v := w.get(key, ""); v != "" {
 			meta.Annotations[annotation] = v

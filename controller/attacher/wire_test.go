@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -106,7 +106,7 @@ func TestOthersWriteToo(t *testing.T) {
 	va, _ := read(server, "va1")
 	server.Get("persistentvolumes", "", "pv0", &pv)
 	for what, finalizers := range map[string][]string{"VolumeAttachment": va.Finalizers, "PersistentVolume": pv.Finalizers} {
-		if !slices.Equal(finalizers, []string{"example.com/other", translate.AttacherFinalizer(testDriver)}) {
+		if !slices.Equal(finalizers, []string{"example.com/other", convert.AttacherFinalizer(testDriver)}) {
 			t.Errorf("the %s has the finalizers %v", what, finalizers)
 		}
 	}

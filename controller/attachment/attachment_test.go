@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -55,11 +55,11 @@ func attachmentOf(handle, version string, attached bool) ledger.Attachment {
 // doer records steps, and plays their given outcomes.
 type doer struct {
 	mu    sync.Mutex
-	steps []arbiter.Step
-	do    func(arbiter.Step) error
+	steps []rules.Step
+	do    func(rules.Step) error
 }
 
-func (d *doer) Do(_ context.Context, s arbiter.Step) error {
+func (d *doer) Do(_ context.Context, s rules.Step) error {
 	d.mu.Lock()
 	d.steps = append(d.steps, s)
 	d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *doer) Do(_ context.Context, s arbiter.Step) error {
 	return d.do(s)
 }
 
-func (d *doer) count(do arbiter.Action) int {
+func (d *doer) count(do rules.Action) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -99,7 +99,7 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	l.Apply(now, ledger.Pod{UID: "p2", Version: "1", Namespace: "s", Name: "p2", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
 	both := make(chan struct{}, 10)
 	broken := errors.New("broken")
-	d := &doer{do: func(s arbiter.Step) error {
+	d := &doer{do: func(s rules.Step) error {
 		both <- struct{}{}
 		for len(both) < 2 { // each waits for the second
 			time.Sleep(time.Millisecond)
@@ -113,7 +113,7 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	c.flights.add(2)
 	process(t, c, "data")
 	c.flying.Wait()
-	if d.count(arbiter.CreateAttachment) != 2 || c.Depth() != 1 {
+	if d.count(rules.CreateAttachment) != 2 || c.Depth() != 1 {
 		t.Errorf("%d volumes are due, steps %+v", c.Depth(), d.steps)
 	}
 	if again := process(t, c, "data"); again <= 0 {
@@ -137,7 +137,7 @@ func TestRecheck(t *testing.T) {
 		t.Errorf("again after %s (%v), steps %+v", after, err, d.steps)
 	}
 	now = now.Add(40 * time.Second)
-	if _, err := c.process(t.Context(), volume("data")); err != nil || d.count(arbiter.Unreport) != 1 {
+	if _, err := c.process(t.Context(), volume("data")); err != nil || d.count(rules.Unreport) != 1 {
 		t.Errorf("steps %+v (%v)", d.steps, err)
 	}
 }
@@ -149,8 +149,8 @@ func TestWorkers(t *testing.T) {
 	l := facts(now, "a", "b", "c")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 2})
 	d := &doer{}
-	d.do = func(s arbiter.Step) error {
-		if s.Do == arbiter.CreateAttachment {
+	d.do = func(s rules.Step) error {
+		if s.Do == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 		}
 		return nil
@@ -165,7 +165,7 @@ func TestWorkers(t *testing.T) {
 	for _, handle := range []string{"a", "b", "c", "c"} {
 		process(handle)
 	}
-	if got := d.count(arbiter.CreateAttachment); got != 2 {
+	if got := d.count(rules.CreateAttachment); got != 2 {
 		t.Fatalf("%d attaches under way, want 2", got)
 	}
 	if c.Waits(volume("a")) || !c.Waits(volume("c")) {
@@ -186,7 +186,7 @@ func TestWorkers(t *testing.T) {
 	if !c.Waits(volume("c")) {
 		t.Error("of so many that are due none is late")
 	}
-	if got := d.count(arbiter.CreateAttachment); got != 3 {
+	if got := d.count(rules.CreateAttachment); got != 3 {
 		t.Errorf("%d attaches were begun, want 3", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "a", "b")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	d := &doer{do: func(s arbiter.Step) error {
+	d := &doer{do: func(s rules.Step) error {
 		if s.Volume == volume("a") {
 			return errors.New("broken")
 		}
@@ -211,10 +211,10 @@ func TestFailedStepsFreeTheirWorker(t *testing.T) {
 		}
 		now = now.Add(again)
 	}
-	if got := d.count(arbiter.CreateAttachment); got != 2 {
+	if got := d.count(rules.CreateAttachment); got != 2 {
 		t.Errorf("%d attempts, want 2: the first one keeps its worker", got)
 	}
-	if _, err := c.process(t.Context(), volume("b")); err != nil || d.count(arbiter.CreateAttachment) != 3 {
+	if _, err := c.process(t.Context(), volume("b")); err != nil || d.count(rules.CreateAttachment) != 3 {
 		t.Errorf("the other volume waits for the one that fails (%v): %+v", err, d.steps)
 	}
 }
@@ -229,12 +229,12 @@ func TestAttachIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := arbiter.Step{Do: arbiter.Report, Volume: volume("a"), Node: "n1"}
-	for _, step := range []arbiter.Step{
+	report := rules.Step{Do: rules.Report, Volume: volume("a"), Node: "n1"}
+	for _, step := range []rules.Step{
 		report, // put back: nothing was attached
-		{Do: arbiter.CreateAttachment, Volume: volume("a"), Node: "n1"},
+		{Do: rules.CreateAttachment, Volume: volume("a"), Node: "n1"},
 		report, report, // told once
-		{Do: arbiter.Report, Volume: volume("nobody's"), Node: "n1"},
+		{Do: rules.Report, Volume: volume("nobody's"), Node: "n1"},
 	} {
 		if err := c.do(t.Context(), step); err != nil {
 			t.Fatal(err)
@@ -259,18 +259,18 @@ func TestForcedDetachIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	lun := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
-	for _, step := range []arbiter.Step{
-		{Do: arbiter.Unreport, Volume: volume("a"), Node: "n1", Rule: arbiter.OutOfService},
-		{Do: arbiter.DeleteAttachment, Volume: volume("a"), Node: "n1", Rule: arbiter.OutOfService},
-		{Do: arbiter.DeleteAttachment, Volume: volume("b"), Node: "n1"},
-		{Do: arbiter.Unreport, Volume: lun, Node: "n1", Rule: arbiter.AfterPodGone},
-		{Do: arbiter.Unreport, Volume: lun, Node: "n1"},
+	for _, step := range []rules.Step{
+		{Do: rules.Unreport, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
+		{Do: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
+		{Do: rules.DeleteAttachment, Volume: volume("b"), Node: "n1"},
+		{Do: rules.Unreport, Volume: lun, Node: "n1", Rule: rules.AfterPodGone},
+		{Do: rules.Unreport, Volume: lun, Node: "n1"},
 	} {
 		if err := c.do(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, rule := range []string{arbiter.OutOfService, arbiter.AfterPodGone} {
+	for _, rule := range []string{rules.OutOfService, rules.AfterPodGone} {
 		if event := <-recorder.Events; !strings.Contains(event, "ForcedDetach") || !strings.Contains(event, rule) {
 			t.Errorf("event %q, want one of rule %s", event, rule)
 		}
@@ -295,21 +295,21 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := fmt.Errorf("put-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
 	for name, test := range map[string]struct {
-		do       arbiter.Action
+		do       rules.Action
 		err      error
 		reported bool
 		told     int
 	}{
-		"a hold":             {arbiter.WriteHold, denied, false, 1},
-		"an attachment":      {arbiter.CreateAttachment, denied, false, 1},
-		"a node's status":    {arbiter.Report, denied, false, 1},
-		"it is there":        {arbiter.WriteHold, denied, true, 0},
-		"a detach":           {arbiter.DeleteAttachment, denied, false, 0},
-		"a webhook is down":  {arbiter.CreateAttachment, apierrors.NewInternalError(errors.New(`failed calling webhook "by a policy": connection refused`)), false, 1},
-		"no answer":          {arbiter.CreateAttachment, errors.New("connection reset"), false, 0},
-		"old facts":          {arbiter.WriteHold, fmt.Errorf("%w: %w", flow.ErrStale, denied), false, 0},
-		"it has no time now": {arbiter.CreateAttachment, apierrors.NewTooManyRequests("", 1), false, 0},
-		"it fails":           {arbiter.CreateAttachment, apierrors.NewInternalError(errors.New("etcd")), false, 0},
+		"a hold":             {rules.WriteHold, denied, false, 1},
+		"an attachment":      {rules.CreateAttachment, denied, false, 1},
+		"a node's status":    {rules.Report, denied, false, 1},
+		"it is there":        {rules.WriteHold, denied, true, 0},
+		"a detach":           {rules.DeleteAttachment, denied, false, 0},
+		"a webhook is down":  {rules.CreateAttachment, apierrors.NewInternalError(errors.New(`failed calling webhook "by a policy": connection refused`)), false, 1},
+		"no answer":          {rules.CreateAttachment, errors.New("connection reset"), false, 0},
+		"old facts":          {rules.WriteHold, fmt.Errorf("%w: %w", protocol.ErrStale, denied), false, 0},
+		"it has no time now": {rules.CreateAttachment, apierrors.NewTooManyRequests("", 1), false, 0},
+		"it fails":           {rules.CreateAttachment, apierrors.NewInternalError(errors.New("etcd")), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
@@ -324,16 +324,16 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 
 // refuse has the write of a step about volume a at n1 end with an error, and wants so many events, the first with
 // these words.
-func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do arbiter.Action, refusal error, told int, words ...string) {
+func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do rules.Action, refusal error, told int, words ...string) {
 	t.Helper()
 	c, err := New(Config{
-		Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return refusal }}, Now: func() time.Time { return time.Unix(1000, 0) },
+		Snapshot: l.Snapshot, Do: &doer{do: func(rules.Step) error { return refusal }}, Now: func() time.Time { return time.Unix(1000, 0) },
 		Events: report.NewEventsWith(recorder),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.do(t.Context(), arbiter.Step{Do: do, Volume: volume("a"), Node: "n1"}); err == nil {
+	if err := c.do(t.Context(), rules.Step{Do: do, Volume: volume("a"), Node: "n1"}); err == nil {
 		t.Fatal("the step succeeds")
 	}
 	if len(recorder.Events) != told {
@@ -364,14 +364,14 @@ func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 	told, all := named{}, 0
 	tries := func(n int) {
 		c, err := New(Config{
-			Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return denied }}, Now: func() time.Time { return now },
+			Snapshot: l.Snapshot, Do: &doer{do: func(rules.Step) error { return denied }}, Now: func() time.Time { return now },
 			Events: report.NewEventsWith(told),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range n {
-			if err := c.do(t.Context(), arbiter.Step{Do: arbiter.CreateAttachment, Volume: volume("a"), Node: "n1"}); err == nil {
+			if err := c.do(t.Context(), rules.Step{Do: rules.CreateAttachment, Volume: volume("a"), Node: "n1"}); err == nil {
 				t.Fatal("the step succeeds")
 			}
 		}
@@ -412,14 +412,14 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
 	for name, test := range map[string]struct {
-		do     arbiter.Action
+		do     rules.Action
 		holder ledger.NodeName
 		told   int
 	}{
-		"the attachment":     {arbiter.DeleteAttachment, "n1", 1},
-		"the node's status":  {arbiter.Unreport, "n1", 1},
-		"nobody holds it":    {arbiter.DeleteAttachment, "", 0},
-		"a pod that is gone": {arbiter.RemovePod, "n1", 0},
+		"the attachment":     {rules.DeleteAttachment, "n1", 1},
+		"the node's status":  {rules.Unreport, "n1", 1},
+		"nobody holds it":    {rules.DeleteAttachment, "", 0},
+		"a pod that is gone": {rules.RemovePod, "n1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
@@ -436,8 +436,8 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 // go; not if it was not carried out, or the hold does not ask for it any more.
 func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	now := time.Unix(1000, 0)
-	step := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: arbiter.AfterPodGone}
-	fence := ledger.Fence{Node: "n1", Attachment: "a", Rule: arbiter.AfterPodGone}
+	step := rules.Step{Do: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: rules.AfterPodGone}
+	fence := ledger.Fence{Node: "n1", Attachment: "a", Rule: rules.AfterPodGone}
 	holds := func(l *ledger.Ledger, version string, fences ...ledger.Fence) {
 		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: version, State: ledger.HoldFree, Fences: fences}})
 	}
@@ -463,7 +463,7 @@ func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 			l.Apply(now, attachmentOf("a", "1", true))
 			holds(l, "1", fence)
 			c, err := New(Config{
-				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return errors.New("no answer") }}, Now: func() time.Time { return now },
+				Snapshot: l.Snapshot, Do: &doer{do: func(rules.Step) error { return errors.New("no answer") }}, Now: func() time.Time { return now },
 				Events: report.NewEventsWith(recorder),
 			})
 			if err != nil {
@@ -496,11 +496,11 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	l, recorder := facts(now, "there", "gone"), record.NewFakeRecorder(10)
 	l.Apply(now, attachmentOf("there", "1", true))
 	for id, f := range map[ledger.VolumeID]ledger.Fence{
-		volume("there"):  {Node: "n1", Attachment: "there", Rule: arbiter.OutOfService},
-		volume("gone"):   {Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService},
+		volume("there"):  {Node: "n1", Attachment: "there", Rule: rules.OutOfService},
+		volume("gone"):   {Node: "n1", Attachment: "gone", Rule: rules.OutOfService},
 		volume("doubt"):  {Node: "n1", Attachment: "doubt"},
-		volume("listed"): {Node: "n1", Rule: arbiter.OutOfService},
-		lun:              {Node: "n1", Rule: arbiter.AfterPodGone},
+		volume("listed"): {Node: "n1", Rule: rules.OutOfService},
+		lun:              {Node: "n1", Rule: rules.AfterPodGone},
 	} {
 		l.Apply(now, ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld, Fences: []ledger.Fence{f}}})
 	}
@@ -528,7 +528,7 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 // reported: it was attached at both.
 func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	now := time.Unix(1000, 0)
-	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService}
+	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: rules.OutOfService}
 	for _, test := range []struct {
 		holder ledger.NodeName
 		state  ledger.HoldState
@@ -571,9 +571,9 @@ func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 		of("n1", "first"), of("n2", "second"), ledger.Complete{},
 		ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: "n2", NodeUID: "m", BootID: "b", State: ledger.HoldHeld, PVs: []string{"a"}, Transitions: 1}},
 	)
-	first := &doer{do: func(s arbiter.Step) error {
+	first := &doer{do: func(s rules.Step) error {
 		hold := s.Hold
-		if hold.Version = "2"; s.Do == arbiter.WriteHold {
+		if hold.Version = "2"; s.Do == rules.WriteHold {
 			apply(ledger.HoldSeen{Volume: s.Volume, Hold: hold})
 		}
 		return nil
@@ -608,7 +608,7 @@ func TestForcedDetachesAreToldOnceByAllLeaders(t *testing.T) {
 			now, server := time.Unix(1000, 0), apitest.Start(t)
 			l := facts(now, "a", "b", "c")
 			fence := func(v string) ledger.Fence {
-				return ledger.Fence{Node: "n1", Attachment: v, Rule: arbiter.OutOfService}
+				return ledger.Fence{Node: "n1", Attachment: v, Rule: rules.OutOfService}
 			}
 			for _, v := range []string{"a", "b", "c"} {
 				l.Apply(now, ledger.HoldSeen{Volume: volume(v), Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld, Fences: []ledger.Fence{fence(v)}}})

@@ -10,24 +10,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // Doer executes a step.
 type Doer interface {
-	Do(context.Context, arbiter.Step) error
+	Do(context.Context, rules.Step) error
 }
 
 // Config is what a Controller works with.
 type Config struct {
 	// Snapshot returns the facts. It must not call the Controller: its locks are held.
 	Snapshot func() ledger.Snapshot
-	Arbiter  arbiter.Arbiter
+	Arbiter  rules.Arbiter
 	Do       Doer
 	Now      func() time.Time
 	// Gather is the longest time for which an unused volume without a waiter stays in volumesAttached
@@ -83,9 +83,9 @@ func New(config Config) (*Controller, error) {
 func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
 	s := c.config.Snapshot()
 	switch {
-	case c.driver.keepsWaiting(id, arbiter.PolicyFor(s, id.Driver, "").Workers):
+	case c.driver.keepsWaiting(id, rules.PolicyFor(s, id.Driver, "").Workers):
 		as = work.First
-	case arbiter.Arrives(s, s.Volume(id)):
+	case rules.Arrives(s, s.Volume(id)):
 		as = work.Ahead
 	default:
 		as = work.Touched
@@ -162,14 +162,14 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	again := c.driver.look(s, id, busy, now)
 	plan := c.config.Arbiter.Plan(s, id, now)
 	if !plan.Recheck.IsZero() {
-		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
+		again = protocol.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	// First the steps to put off: a step that failed at its turn has had it, and only pauses.
 	steps, putOff := c.gather.due(id, c.pods.apart(plan.Steps), now)
 	steps, pause := c.pauses.due(id, steps, now)
-	again = flow.Sooner(again, flow.Sooner(putOff, pause))
-	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
-	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {
+	again = protocol.Sooner(again, protocol.Sooner(putOff, pause))
+	workers := rules.PolicyFor(s, id.Driver, "").Workers
+	admit := func(nodes int, steps []rules.Step) []rules.Step {
 		admitted, holders := c.driver.admit(s, id, workers, nodes, steps)
 		c.callNext(id.Driver, workers)
 		for _, holder := range holders {
@@ -182,7 +182,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		admit(0, nil)
 		pause = c.deleteAside(ctx, id, steps)
 	case plan.Apart:
-		pause = c.spread(ctx, id, busy, func(nodes int) []arbiter.Step {
+		pause = c.spread(ctx, id, busy, func(nodes int) []rules.Step {
 			return admit(nodes, except(steps, busy))
 		})
 	case len(busy) > 0: // The volume is shared no longer. The end of the other steps has it looked at again.
@@ -192,7 +192,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		pause = c.attemptOrPatch(ctx, id, admit(len(steps), steps))
 	}
 	if pause > 0 {
-		again = flow.Sooner(again, pause)
+		again = protocol.Sooner(again, pause)
 		// A step that was not begun takes no worker from others while it pauses.
 		c.driver.look(c.config.Snapshot(), id, c.flights.at(id), now)
 		c.callNext(id.Driver, workers)
@@ -204,7 +204,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 // holds up no other. admit returns the steps that may be done at so many nodes. If many other volumes'
 // steps are under way, and none of this volume, it does one node's steps itself, and returns attempt's
 // result.
-func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[ledger.NodeName]bool, admit func(nodes int) []arbiter.Step) time.Duration {
+func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[ledger.NodeName]bool, admit func(nodes int) []rules.Step) time.Duration {
 	room := c.flights.reserve(id)
 	if room == 0 && len(busy) == 0 {
 		return c.attempt(ctx, admit(1))
@@ -231,14 +231,14 @@ const maxAside = 256
 const asideFull = time.Second
 
 // deletesHold says whether the only step for a volume is to delete its hold.
-func deletesHold(steps []arbiter.Step) bool {
-	return len(steps) == 1 && steps[0].Do == arbiter.DeleteHold
+func deletesHold(steps []rules.Step) bool {
+	return len(steps) == 1 && steps[0].Do == rules.DeleteHold
 }
 
 // deleteAside has a hold deleted without a worker: that takes lists of all
 // PersistentVolumes and VolumeAttachments, and where many volumes are deleted at once all
 // workers would wait for them. It returns when to try again where there is no room.
-func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
+func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
 	select {
 	case c.aside <- struct{}{}:
 	default:
@@ -261,7 +261,7 @@ const maxPatches = 4096
 // attemptOrPatch is attempt for a volume that is not shared. If the only step is to change a node's
 // volumesAttached, or to list its pods, it takes no worker: a node's changes share its next patch, and
 // its listings the next list, and as many workers as the node has volumes would wait for that.
-func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
+func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
 	if len(steps) != 1 || !sharesRequest(steps[0].Do) {
 		return c.attempt(ctx, steps)
 	}
@@ -282,15 +282,15 @@ func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, ste
 }
 
 // sharesRequest says whether a step waits for a request that others of its node share.
-func sharesRequest(a arbiter.Action) bool {
-	return a == arbiter.Report || a == arbiter.Unreport || a == arbiter.ConfirmUnwanted
+func sharesRequest(a rules.Action) bool {
+	return a == rules.Report || a == rules.Unreport || a == rules.ConfirmUnwanted
 }
 
 // attempt does steps side by side, and returns the time until the first failed one is tried again, 0
 // without a failure.
-func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Duration {
+func (c *Controller) attempt(ctx context.Context, steps []rules.Step) time.Duration {
 	again := make([]time.Duration, len(steps))
-	inParallel(steps, func(i int, step arbiter.Step) {
+	inParallel(steps, func(i int, step rules.Step) {
 		c.pauses.begin(step)
 		err := c.do(ctx, step)
 		pause := c.pauses.end(step, err, c.config.Now())
@@ -301,7 +301,7 @@ func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Dur
 	})
 	first := time.Duration(0)
 	for _, pause := range again {
-		first = flow.Sooner(first, pause)
+		first = protocol.Sooner(first, pause)
 	}
 	return first
 }
@@ -321,7 +321,7 @@ func (c *Controller) callNext(driver string, workers int) {
 
 // inParallel does something with each step, some of them at a time: none depends on
 // another.
-func inParallel(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
+func inParallel(steps []rules.Step, do func(i int, step rules.Step)) {
 	if len(steps) == 1 {
 		do(0, steps[0])
 		return
@@ -338,7 +338,7 @@ func inParallel(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
 	running.Wait()
 }
 
-func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
+func (c *Controller) do(ctx context.Context, step rules.Step) error {
 	began := c.config.Now()
 	var taken ledger.Fence
 	if step.Forces() {
@@ -361,7 +361,7 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 
 // tellAttached tells the pods that wait for a volume at a node that it is attached, as
 // the attach/detach controller does.
-func (c *Controller) tellAttached(step arbiter.Step) {
+func (c *Controller) tellAttached(step rules.Step) {
 	s := c.config.Snapshot()
 	v := s.Volume(step.Volume)
 	tellUsers(s, v, v.NodeVolume(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
@@ -370,16 +370,16 @@ func (c *Controller) tellAttached(step arbiter.Step) {
 // tellRefused gives the pods that wait for a volume at a node an event about a refused write that
 // attaching needs, as the attach/detach controller does: a write about that node, or a write without
 // which the volume does not leave its holder's node.
-func (c *Controller) tellRefused(step arbiter.Step, err error) {
+func (c *Controller) tellRefused(step rules.Step, err error) {
 	s := c.config.Snapshot()
-	v, why := s.Volume(step.Volume), execute.Refusal(err)
+	v, why := s.Volume(step.Volume), write.Refusal(err)
 	if v == nil || why == "" {
 		return
 	}
 	leaves := false
 	switch step.Do {
-	case arbiter.WriteHold, arbiter.CreateAttachment, arbiter.Report, arbiter.MarkWanted, arbiter.RetryAttach:
-	case arbiter.Unreport, arbiter.DeleteAttachment:
+	case rules.WriteHold, rules.CreateAttachment, rules.Report, rules.MarkWanted, rules.RetryAttach:
+	case rules.Unreport, rules.DeleteAttachment:
 		leaves = true
 	default:
 		return

@@ -4,6 +4,6 @@
 // where they are not: it detaches before it attaches, one operation at a time
 // for each volume, or, where many nodes may share it, for each volume and node.
 //
-// Reads: snapshots. Decides: arbiter.Plan. Writes: what the plan says, through
-// package execute.
+// Reads: snapshots. Decides: rules.Plan. Writes: what the plan says, through
+// package write.
 package attachment

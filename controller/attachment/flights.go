@@ -6,8 +6,8 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // maxAbreast is how many steps of one plan are done at once, and at how many nodes a volume's steps are
@@ -78,11 +78,11 @@ func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 
 // except returns the steps at other nodes than these. A step on the hold of a shared volume is at no
 // node: it may take back the fence of a forced step, which waits for it.
-func except(steps []arbiter.Step, busy map[ledger.NodeName]bool) []arbiter.Step {
+func except(steps []rules.Step, busy map[ledger.NodeName]bool) []rules.Step {
 	if len(busy) == 0 {
 		return steps
 	}
-	var others []arbiter.Step
+	var others []rules.Step
 	for _, step := range steps {
 		if !busy[step.Node] && (step.Rule == "" || !busy[""]) {
 			others = append(others, step)
@@ -92,8 +92,8 @@ func except(steps []arbiter.Step, busy map[ledger.NodeName]bool) []arbiter.Step 
 }
 
 // byNode groups steps by their node, in the order of the first of each.
-func byNode(steps []arbiter.Step) [][]arbiter.Step {
-	var groups [][]arbiter.Step
+func byNode(steps []rules.Step) [][]rules.Step {
+	var groups [][]rules.Step
 	index := map[ledger.NodeName]int{}
 	for _, step := range steps {
 		i, seen := index[step.Node]

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // fleet is a ledger with volume data wanted at many nodes, n0 and so on.
@@ -36,12 +36,12 @@ type slow struct {
 	twice bool
 	began chan ledger.NodeName
 	goOn  chan struct{}
-	holds func(arbiter.Step) bool
-	then  func(arbiter.Step)
+	holds func(rules.Step) bool
+	then  func(rules.Step)
 	add   func(ledger.VolumeID)
 }
 
-func (d *slow) Do(_ context.Context, s arbiter.Step) error {
+func (d *slow) Do(_ context.Context, s rules.Step) error {
 	d.mu.Lock()
 	d.at[s.Node]++
 	d.twice = d.twice || d.at[s.Node] > 1
@@ -62,7 +62,7 @@ func (d *slow) Do(_ context.Context, s arbiter.Step) error {
 
 // attaches runs a controller. A VolumeAttachment is attached as soon as it is created, and the controller
 // looks at each volume with every change.
-func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.Step) bool) *slow {
+func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(rules.Step) bool) *slow {
 	t.Helper()
 	d := &slow{at: map[ledger.NodeName]int{}, began: make(chan ledger.NodeName, 1000), goOn: make(chan struct{}), holds: holds}
 	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
@@ -74,14 +74,14 @@ func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.St
 			c.Add(v)
 		}
 	}
-	d.then = func(s arbiter.Step) {
+	d.then = func(s rules.Step) {
 		n := string(s.Node)
 		switch s.Do {
-		case arbiter.CreateAttachment:
+		case rules.CreateAttachment:
 			apply(ledger.Attachment{
 				Name: s.Attachment, UID: n, Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Attached: true, Ours: true,
 			})
-		case arbiter.Report:
+		case rules.Report:
 			apply(ledger.NodeState{
 				Name: s.Node, UID: n, Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")},
 			})
@@ -115,7 +115,7 @@ func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
 	for i := range holds {
 		l.Apply(time.Now(), ledger.HoldSeen{Volume: volume(fmt.Sprint("gone-", i)), Hold: ledger.Hold{Version: "1", Transitions: 1, State: ledger.HoldFree}})
 	}
-	d := attaches(t, l, 1, func(s arbiter.Step) bool { return s.Do == arbiter.DeleteHold })
+	d := attaches(t, l, 1, func(s rules.Step) bool { return s.Do == rules.DeleteHold })
 	for range 2 { // looked at again, the deletion is not begun again
 		for i := range holds {
 			d.add(volume(fmt.Sprint("gone-", i)))
@@ -144,7 +144,7 @@ func (d *slow) steps(t *testing.T, n int) {
 func TestSlowStepOfASharedVolume(t *testing.T) {
 	const nodes = 40
 	l := fleet(time.Now(), nodes, ledger.AccessMany)
-	d := attaches(t, l, 4, func(s arbiter.Step) bool { return s.Node == "n7" && s.Do == arbiter.CreateAttachment })
+	d := attaches(t, l, 4, func(s rules.Step) bool { return s.Node == "n7" && s.Do == rules.CreateAttachment })
 	d.steps(t, 2*(nodes-1)+1) // created and reported at all, and at n7 not yet
 	d.goOn <- struct{}{}
 	d.steps(t, 1)
@@ -158,7 +158,7 @@ func TestSlowStepOfASharedVolume(t *testing.T) {
 func TestStepsOfASharedVolumeAreBounded(t *testing.T) {
 	const nodes = 3 * maxAbreast
 	l := fleet(time.Now(), nodes, ledger.AccessMany)
-	d := attaches(t, l, 2*maxAbreast, func(arbiter.Step) bool { return true })
+	d := attaches(t, l, 2*maxAbreast, func(rules.Step) bool { return true })
 	d.steps(t, maxAbreast)
 	for i := range 2 * nodes {
 		select {
@@ -181,12 +181,12 @@ func TestNoStepIsLeftToNobody(t *testing.T) {
 	d := &doer{}
 	c := controller(t, l, d, &now)
 	process(t, c, "data")
-	if got := d.count(arbiter.CreateAttachment); got != 1 {
+	if got := d.count(rules.CreateAttachment); got != 1 {
 		t.Errorf("%d steps were done, want 1", got)
 	}
 	c.flights.begin(volume("data"), "n0")
 	process(t, c, "data")
-	if got := d.count(arbiter.CreateAttachment); got != 1 {
+	if got := d.count(rules.CreateAttachment); got != 1 {
 		t.Errorf("%d steps were done, and one of the volume is under way elsewhere", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 	}
 	c.flights.end(volume("data"), "n5")
 	process(t, c, "data")
-	if d.count(arbiter.WriteHold) != 1 {
+	if d.count(rules.WriteHold) != 1 {
 		t.Errorf("nothing is under way, and done was %+v", d.steps)
 	}
 }
@@ -216,8 +216,8 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := fleet(now, 3, ledger.AccessMany)
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do == arbiter.CreateAttachment {
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do == rules.CreateAttachment {
 			l.Apply(now, ledger.Attachment{Name: s.Attachment, UID: string(s.Node), Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Ours: true})
 		}
 		return nil
@@ -241,9 +241,9 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 // A forced step waits for steps on the volume's hold, and for its own node; any other step for its own
 // node only.
 func TestForceWaitsForTheHold(t *testing.T) {
-	steps := []arbiter.Step{
-		{Do: arbiter.Unreport, Node: "n1", Rule: arbiter.OutOfService},
-		{Do: arbiter.Unreport, Node: "n2"},
+	steps := []rules.Step{
+		{Do: rules.Unreport, Node: "n1", Rule: rules.OutOfService},
+		{Do: rules.Unreport, Node: "n2"},
 	}
 	for name, test := range map[string]struct {
 		busy map[ledger.NodeName]bool

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // untold are forced detaches without a known event: detaches that were carried out, by the holds, when
@@ -30,7 +30,7 @@ func (u *untold) begin(s ledger.Snapshot) {
 		}
 		for _, f := range v.Hold.Fences {
 			movedOn := v.Hold.Node != "" && v.Hold.Node != f.Node && v.Hold.State != ledger.HoldUnknown
-			if !movedOn && arbiter.Taken(v, f) {
+			if !movedOn && rules.Taken(v, f) {
 				u.add(v.ID, f)
 			}
 		}
@@ -73,7 +73,7 @@ func (u *untold) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fen
 	}
 	v := s.Volume(id)
 	u.keep(id, slices.DeleteFunc(u.fences[id], func(f ledger.Fence) bool {
-		if v == nil || arbiter.Taken(v, f) {
+		if v == nil || rules.Taken(v, f) {
 			taken = append(taken, f)
 			return true
 		}
@@ -103,7 +103,7 @@ func sameDetach(a, b ledger.Fence) bool {
 }
 
 // fenceOf is what the hold says of a step that takes a volume by force.
-func fenceOf(s ledger.Snapshot, step arbiter.Step) ledger.Fence {
+func fenceOf(s ledger.Snapshot, step rules.Step) ledger.Fence {
 	is := ledger.Fence{Node: step.Node, NodeUID: step.NodeUID, Attachment: step.UID, Rule: step.Rule}
 	if v := s.Volume(step.Volume); v != nil {
 		if f, says := v.Hold.Fence(step.Node); says && sameDetach(f, is) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // gathering puts off Unreports without a waiter, so that a node's are made in one write of its status:
@@ -33,13 +33,13 @@ func newGathering(interval time.Duration) *gathering {
 }
 
 // due returns the steps planned for a volume, or, where they are put off, none of them and for how long.
-func (g *gathering) due(id ledger.VolumeID, planned []arbiter.Step, now time.Time) ([]arbiter.Step, time.Duration) {
+func (g *gathering) due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	if g.interval <= 0 {
 		return planned, 0
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(planned) != 1 || planned[0].Do != arbiter.Unreport || planned[0].Urgent {
+	if len(planned) != 1 || planned[0].Do != rules.Unreport || planned[0].Urgent {
 		delete(g.putOffs, id)
 		return planned, 0
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // An Unreport without a waiter is put off until its node's turn, which all of the node's volumes share.
@@ -16,11 +16,11 @@ import (
 func TestGathering(t *testing.T) {
 	const interval = time.Second
 	begin := time.Unix(1000, 0)
-	unreport := func(node ledger.NodeName) arbiter.Step { return arbiter.Step{Do: arbiter.Unreport, Node: node} }
+	unreport := func(node ledger.NodeName) rules.Step { return rules.Step{Do: rules.Unreport, Node: node} }
 	urgent := unreport("n1")
 	urgent.Urgent = true
 	g := newGathering(interval)
-	due := func(handle string, now time.Time, steps ...arbiter.Step) (int, time.Duration) {
+	due := func(handle string, now time.Time, steps ...rules.Step) (int, time.Duration) {
 		got, left := g.due(volume(handle), steps, now)
 		return len(got), left
 	}
@@ -56,13 +56,13 @@ func TestGathering(t *testing.T) {
 	if n, _ := due("a", begin.Add(-time.Hour), unreport("n1")); n != 1 {
 		t.Error("a clock that was set back puts it off for an hour")
 	}
-	for _, steps := range [][]arbiter.Step{nil, {{Do: arbiter.Report, Node: "n1"}}, {unreport("n1"), {Do: arbiter.WriteHold}}} {
+	for _, steps := range [][]rules.Step{nil, {{Do: rules.Report, Node: "n1"}}, {unreport("n1"), {Do: rules.WriteHold}}} {
 		if n, left := due("c", begin, steps...); n != len(steps) || left != 0 {
 			t.Errorf("%d of %d steps are left, put off for %s", n, len(steps), left)
 		}
 	}
 	off := newGathering(0)
-	if got, left := off.due(volume("a"), []arbiter.Step{unreport("n1")}, begin); len(got) != 1 || left != 0 {
+	if got, left := off.due(volume("a"), []rules.Step{unreport("n1")}, begin); len(got) != 1 || left != 0 {
 		t.Errorf("without an interval %d steps are left, put off for %s", len(got), left)
 	}
 }
@@ -86,7 +86,7 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	}
 	after := map[string]time.Duration{"data": process(t, c, "data"), "logs": process(t, c, "logs")}
 	c.flying.Wait()
-	if after["data"] <= 0 || after["data"] > time.Minute || after["data"] != after["logs"] || d.count(arbiter.Unreport) != 0 {
+	if after["data"] <= 0 || after["data"] > time.Minute || after["data"] != after["logs"] || d.count(rules.Unreport) != 0 {
 		t.Fatalf("they are put off for %v, steps %+v", after, d.steps)
 	}
 	l.Apply(now, ledger.Pod{UID: "p2", Version: "1", Namespace: "s", Name: "p2", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "logs"}}})
@@ -95,24 +95,24 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 		process(t, c, "data")
 		c.flying.Wait()
 		for _, s := range d.steps {
-			if s.Do == arbiter.WriteHold {
+			if s.Do == rules.WriteHold {
 				s.Hold.Version = "2"
 				l.Apply(now, ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
 			}
 		}
 	}
 	for _, s := range d.steps {
-		if s.Do == arbiter.Unreport && s.Volume != volume("logs") {
+		if s.Do == rules.Unreport && s.Volume != volume("logs") {
 			t.Errorf("%s leaves, for which nobody asks", s.Volume)
 		}
 	}
-	if d.count(arbiter.Unreport) == 0 {
+	if d.count(rules.Unreport) == 0 {
 		t.Errorf("the volume is wanted elsewhere, and stays: %+v", d.steps)
 	}
 	now = now.Add(after["data"])
 	process(t, c, "data")
 	c.flying.Wait()
-	if last := d.steps[len(d.steps)-1]; last.Do != arbiter.Unreport || last.Volume != volume("data") {
+	if last := d.steps[len(d.steps)-1]; last.Do != rules.Unreport || last.Volume != volume("data") {
 		t.Errorf("at the node's turn: %+v", last)
 	}
 }
@@ -126,9 +126,9 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	l.Apply(now, attachmentOf("data", "2", true))
 	l.Apply(now, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"data"}}})
 	l.Apply(now, ledger.PodGone{UID: "data"})
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do == arbiter.Unreport {
-			return flow.ErrStale // the test of volumesInUse failed, for all of the batch
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do == rules.Unreport {
+			return protocol.ErrStale // the test of volumesInUse failed, for all of the batch
 		}
 		return nil
 	}}
@@ -137,13 +137,13 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := process(t, c, "data")
-	if left <= 0 || d.count(arbiter.Unreport) != 0 {
+	if left <= 0 || d.count(rules.Unreport) != 0 {
 		t.Fatalf("it is put off for %s, steps %+v", left, d.steps)
 	}
 	now = now.Add(left)
 	process(t, c, "data")
 	c.flying.Wait()
-	if d.count(arbiter.Unreport) != 1 || c.Depth() != 1 {
+	if d.count(rules.Unreport) != 1 || c.Depth() != 1 {
 		t.Fatalf("at the node's turn: %+v, %d are due", d.steps, c.Depth())
 	}
 	pause := process(t, c, "data") // what attemptOrPatch has asked for (controller.go, queue.Add(id))
@@ -153,7 +153,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	now = now.Add(pause)
 	again := process(t, c, "data")
 	c.flying.Wait()
-	if d.count(arbiter.Unreport) != 2 {
+	if d.count(rules.Unreport) != 2 {
 		t.Errorf("it is put off again, for %s", again)
 	}
 }
@@ -168,8 +168,8 @@ func TestRetractIsNotPutOff(t *testing.T) {
 			node := ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")}}
 			l.Apply(now, node)
 			d := &doer{}
-			d.do = func(s arbiter.Step) error {
-				if s.Do == arbiter.Unreport {
+			d.do = func(s rules.Step) error {
+				if s.Do == rules.Unreport {
 					l.Apply(now, ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
 					node.Version, node.Reported = "3", nil
 					l.Apply(now, node)
@@ -185,7 +185,7 @@ func TestRetractIsNotPutOff(t *testing.T) {
 				after = process(t, c, "data")
 				c.flying.Wait()
 			}
-			if d.count(arbiter.Unreport) != 1 || d.count(arbiter.CreateAttachment) == 0 {
+			if d.count(rules.Unreport) != 1 || d.count(rules.CreateAttachment) == 0 {
 				t.Errorf("a pod waits, and its attach is begun after %s at the earliest: %+v", after, d.steps)
 			}
 		})

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // limits counts each driver's attaches and detaches under way, and knows the volumes that wait because
@@ -62,9 +62,9 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 	if v := s.Volume(id); v != nil {
 		for i := range v.NodeVolumes {
 			place := &v.NodeVolumes[i]
-			if is, left := arbiter.UnderWay(s, place, now); is && !busy[place.Node] {
-				l.begin(id, place.Node, arbiter.Answers(s.Node(place.Node)))
-				again = flow.Sooner(again, left)
+			if is, left := rules.UnderWay(s, place, now); is && !busy[place.Node] {
+				l.begin(id, place.Node, rules.Answers(s.Node(place.Node)))
+				again = protocol.Sooner(again, left)
 			}
 		}
 	}
@@ -84,27 +84,27 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 //
 // If it is the first that waits it also returns the volumes whose end would give it a worker: they were
 // due, perhaps, behind others.
-func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) (admitted []arbiter.Step, holders []ledger.VolumeID) {
+func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []rules.Step) (admitted []rules.Step, holders []ledger.VolumeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	turns := l.of(id.Driver)
 	first := !turns.anybodyWaits()
 	beginning := beginning{turns: turns, workers: workers}
 	beginning.turn, beginning.has = turns.end(id)
-	admitted = make([]arbiter.Step, 0, len(steps))
+	admitted = make([]rules.Step, 0, len(steps))
 	at := map[ledger.NodeName]bool{}
 	waits, answers, sought, leftOut := false, false, false, false
 	for _, step := range steps {
-		begins := step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment
+		begins := step.Do == rules.CreateAttachment || step.Do == rules.DeleteAttachment
 		if !at[step.Node] && len(at) >= nodes {
 			leftOut = leftOut || begins
 			continue
 		}
 		if begins {
-			live := arbiter.Answers(s.Node(step.Node))
+			live := rules.Answers(s.Node(step.Node))
 			if !l.keepsOwn(id, step.Node) && !beginning.may(l.total[id.Driver], id, live) {
 				waits, answers = true, answers || live
-				sought = sought || step.Do == arbiter.CreateAttachment || step.Urgent
+				sought = sought || step.Do == rules.CreateAttachment || step.Urgent
 				continue
 			}
 			l.begin(id, step.Node, live)

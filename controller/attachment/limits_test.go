@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 const workers = 3
@@ -63,7 +63,7 @@ func TestFailedDetachKeepsNoWorker(t *testing.T) {
 				process(t, c, fmt.Sprint("old", i))
 			}
 			process(t, c, "new")
-			if d.count(arbiter.CreateAttachment) != 0 || !c.Waits(volume("new")) {
+			if d.count(rules.CreateAttachment) != 0 || !c.Waits(volume("new")) {
 				t.Fatalf("all workers are at a detach, and done was %+v", d.steps)
 			}
 			for i := range workers {
@@ -82,7 +82,7 @@ func TestFailedDetachKeepsNoWorker(t *testing.T) {
 				process(t, c, fmt.Sprint("old", i+1))
 			}
 			process(t, c, "new")
-			if d.count(arbiter.CreateAttachment) != 1 || c.Waits(volume("new")) {
+			if d.count(rules.CreateAttachment) != 1 || c.Waits(volume("new")) {
 				t.Errorf("the attach waits for detaches that fail: %+v", d.steps)
 			}
 		})
@@ -101,7 +101,7 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 		process(t, c, fmt.Sprint("old", i))
 	}
 	process(t, c, "new")
-	if d.count(arbiter.CreateAttachment) != 1 {
+	if d.count(rules.CreateAttachment) != 1 {
 		t.Errorf("an attach at a Ready node waits for detaches from another: %+v", d.steps)
 	}
 	// A detach that is about to begin at the node that is not Ready.
@@ -113,7 +113,7 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	l.Apply(now, ledger.Unreported{Volume: volume("next"), Node: "n2", UID: "next", Version: "1"})
 	l.Apply(now, ledger.Unwanted{Volume: volume("next"), Node: "n2", UID: "next", Version: "1"})
 	process(t, c, "next")
-	if d.count(arbiter.DeleteAttachment) != 0 || !c.Waits(volume("next")) {
+	if d.count(rules.DeleteAttachment) != 0 || !c.Waits(volume("next")) {
 		t.Errorf("it begins without a worker: %+v", d.steps)
 	}
 	l.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(volume("old0"), "n2")})
@@ -121,7 +121,7 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	l.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(volume("old1"), "n2")})
 	process(t, c, "old1")
 	process(t, c, "next")
-	if d.count(arbiter.DeleteAttachment) != 1 {
+	if d.count(rules.DeleteAttachment) != 1 {
 		t.Errorf("it waits, and there is a worker: %+v", d.steps)
 	}
 }
@@ -142,8 +142,8 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 		l.Apply(now, ledger.Pod{UID: handle, Version: "1", Namespace: "s", Name: handle, Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: handle}}})
 		l.Apply(now, attachmentOf(handle, "2", false)) // under way
 	}
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do == arbiter.CreateAttachment {
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 		}
 		return nil
@@ -165,7 +165,7 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 	}
 	c.Add(volume("new")) // a pod has come
 	c.Run(ctx, 1)
-	if n := d.count(arbiter.CreateAttachment); n != 0 {
+	if n := d.count(rules.CreateAttachment); n != 0 {
 		t.Errorf("%d attaches are under way already, which is all that the policy allows, and %d more were begun", workers, n)
 	}
 }
@@ -183,15 +183,15 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 		})
 		is.look(l.Snapshot(), volume(handle), nil, now)
 	}
-	admits := func(do arbiter.Action, handle string) bool {
-		step := arbiter.Step{Do: do, Volume: volume(handle), Node: "n1", UID: handle, Version: "1"}
-		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{step})
+	admits := func(do rules.Action, handle string) bool {
+		step := rules.Step{Do: do, Volume: volume(handle), Node: "n1", UID: handle, Version: "1"}
+		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{step})
 		return len(admitted) == 1
 	}
-	if admits(arbiter.CreateAttachment, "d") {
+	if admits(rules.CreateAttachment, "d") {
 		t.Fatal("a worker is free: this test is about nothing")
 	}
-	if !admits(arbiter.DeleteAttachment, "a") {
+	if !admits(rules.DeleteAttachment, "a") {
 		t.Error("it waits for a worker, and it has one itself")
 	}
 }
@@ -214,8 +214,8 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	}
 	add("victim", false)
 	waits := func(handle string, urgent bool) bool {
-		step := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume(handle), Node: "n1", Urgent: urgent}
-		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{step})
+		step := rules.Step{Do: rules.DeleteAttachment, Volume: volume(handle), Node: "n1", Urgent: urgent}
+		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{step})
 		return len(admitted) == 0
 	}
 	// One volume of each kind waits before it.
@@ -239,8 +239,8 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 				return
 			}
 			served++
-			waits2 := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: next, Node: "n1", Urgent: next.Handle[0] == 's'}
-			is.admit(l.Snapshot(), next, workers+2, 1, []arbiter.Step{waits2})
+			waits2 := rules.Step{Do: rules.DeleteAttachment, Volume: next, Node: "n1", Urgent: next.Handle[0] == 's'}
+			is.admit(l.Snapshot(), next, workers+2, 1, []rules.Step{waits2})
 			is.look(l.Snapshot(), next, nil, now) // it has ended
 		}
 	}

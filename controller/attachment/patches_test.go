@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Volumes that wait for a patch of their Node keep no worker: a node's volumes are all in its next
@@ -28,8 +28,8 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 		d, patch := &doer{}, make(chan struct{})
 		var mu sync.Mutex
 		var reported []ledger.VolumeID
-		d.do = func(s arbiter.Step) error {
-			if s.Do != arbiter.Report {
+		d.do = func(s rules.Step) error {
+			if s.Do != rules.Report {
 				t.Errorf("%s of %s", s.Do, s.Volume)
 				return nil
 			}
@@ -48,12 +48,12 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if n := d.count(arbiter.Report); n != len(names) {
+		if n := d.count(rules.Report); n != len(names) {
 			t.Errorf("%d volumes wait for the patch, want %d", n, len(names))
 		}
 		close(patch)
 		synctest.Wait()
-		if n := d.count(arbiter.Report); n != len(names) || len(c.patches) != 0 || c.Depth() != 0 {
+		if n := d.count(rules.Report); n != len(names) || len(c.patches) != 0 || c.Depth() != 0 {
 			t.Errorf("%d reports, %d still wait, %d are due", n, len(c.patches), c.Depth())
 		}
 	})
@@ -73,7 +73,7 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 			held(l, name)
 		}
 		d, list := &doer{}, make(chan struct{})
-		d.do = func(arbiter.Step) error {
+		d.do = func(rules.Step) error {
 			<-list
 			return nil
 		}
@@ -82,7 +82,7 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 			c.Add(volume(name))
 		}
 		synctest.Wait()
-		if n := d.count(arbiter.ConfirmUnwanted); n != len(names) {
+		if n := d.count(rules.ConfirmUnwanted); n != len(names) {
 			t.Errorf("%d volumes wait for the list, want %d: %+v", n, len(names), d.steps)
 		}
 		go stop()
@@ -93,8 +93,8 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 
 // held has the VolumeHold of a volume be what the plan wants it to be.
 func held(l *ledger.Ledger, name string) {
-	for _, s := range (arbiter.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
-		if s.Do == arbiter.WriteHold {
+	for _, s := range (rules.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
+		if s.Do == rules.WriteHold {
 			s.Hold.Version = "1"
 			l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
 		}

@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// pauses is flow.Pauses for parallel use.
+// pauses is protocol.Pauses for parallel use.
 type pauses struct {
 	mu    sync.Mutex
-	steps *flow.Pauses
+	steps *protocol.Pauses
 }
 
-func newPauses() *pauses { return &pauses{steps: flow.NewPauses(work.Spread)} }
+func newPauses() *pauses { return &pauses{steps: protocol.NewPauses(work.Spread)} }
 
 func (p *pauses) news(id ledger.VolumeID) {
 	p.mu.Lock()
@@ -32,20 +32,20 @@ func (p *pauses) decide(id ledger.VolumeID) {
 	p.steps.Decide(id)
 }
 
-func (p *pauses) due(id ledger.VolumeID, planned []arbiter.Step, now time.Time) ([]arbiter.Step, time.Duration) {
+func (p *pauses) due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.steps.Due(id, planned, now)
 }
 
-func (p *pauses) begin(step arbiter.Step) {
+func (p *pauses) begin(step rules.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.steps.Begin(step)
 }
 
-func (p *pauses) end(step arbiter.Step, err error, now time.Time) time.Duration {
+func (p *pauses) end(step rules.Step, err error, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.steps.End(step, flow.AttemptEnd(err), now)
+	return p.steps.End(step, protocol.AttemptEnd(err), now)
 }

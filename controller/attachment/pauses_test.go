@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 var errRefused = errors.New("refused by a policy of somebody else")
@@ -30,8 +30,8 @@ func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *do
 			}
 		}
 	}
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do != arbiter.CreateAttachment {
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do != rules.CreateAttachment {
 			return nil
 		}
 		apply(ledger.AttachSent{Volume: s.Volume, Node: s.Node})
@@ -63,7 +63,7 @@ func TestRefusedStepPauses(t *testing.T) {
 				t.Fatalf("looked at again after %s, and the pause is %s", left, again)
 			}
 		}
-		if got := d.count(arbiter.CreateAttachment); got != attempt {
+		if got := d.count(rules.CreateAttachment); got != attempt {
 			t.Fatalf("%d attempts, want %d", got, attempt)
 		}
 		if again <= last {
@@ -72,9 +72,9 @@ func TestRefusedStepPauses(t *testing.T) {
 		last, now = again, now.Add(again)
 	}
 	process()
-	before := d.count(arbiter.CreateAttachment)
+	before := d.count(rules.CreateAttachment)
 	apply(ledger.Pod{UID: "second", Version: "1", Namespace: "s", Name: "second", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
-	if again := process(); d.count(arbiter.CreateAttachment) != before+1 || again <= last {
-		t.Errorf("%d attempts after news, want %d; the next one after %s", d.count(arbiter.CreateAttachment), before+1, again)
+	if again := process(); d.count(rules.CreateAttachment) != before+1 || again <= last {
+		t.Errorf("%d attempts after news, want %d; the next one after %s", d.count(rules.CreateAttachment), before+1, again)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
@@ -29,14 +29,14 @@ const maxRemovals = 32
 // nothing. Safe for parallel use.
 type removals struct {
 	snapshot func() ledger.Snapshot
-	do       func(context.Context, arbiter.Step) error
+	do       func(context.Context, rules.Step) error
 	queue    *work.Queue[removal]
 
 	mu    sync.Mutex
 	known map[removal]bool // removals that are, or will be, in the queue
 }
 
-func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, arbiter.Step) error) *removals {
+func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, rules.Step) error) *removals {
 	r := &removals{snapshot: snapshot, do: do, known: map[removal]bool{}}
 	r.queue = work.NewInTurns("pods of nodes out of service", r.namespace, r.process)
 	return r
@@ -51,10 +51,10 @@ func (r *removals) namespace(pod removal) string {
 }
 
 // apart has the pods of removal steps removed, and returns the other steps.
-func (r *removals) apart(steps []arbiter.Step) []arbiter.Step {
-	var rest []arbiter.Step
+func (r *removals) apart(steps []rules.Step) []rules.Step {
+	var rest []rules.Step
 	for _, step := range steps {
-		if step.Do == arbiter.RemovePod {
+		if step.Do == rules.RemovePod {
 			r.add(removal{step.Node, step.UID})
 		} else {
 			rest = append(rest, step)
@@ -80,7 +80,7 @@ const removedAgain = 30 * time.Second
 func (r *removals) process(ctx context.Context, pod removal) (again time.Duration, err error) {
 	for {
 		if r.due(pod) {
-			return removedAgain, r.do(ctx, arbiter.Step{Do: arbiter.RemovePod, Node: pod.node, UID: pod.uid})
+			return removedAgain, r.do(ctx, rules.Step{Do: rules.RemovePod, Node: pod.node, UID: pod.uid})
 		}
 		if r.forget(pod) {
 			return 0, nil

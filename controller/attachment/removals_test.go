@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // outOfService is a ledger with a node that is out of service, two volumes there, and a pod that
@@ -37,10 +37,10 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 		d := &doer{}
 		worked := make(chan struct{}, 100)
 		removals := 0
-		d.do = func(s arbiter.Step) error {
+		d.do = func(s rules.Step) error {
 			switch s.Do {
-			case arbiter.RemovePod:
-			case arbiter.WriteHold:
+			case rules.RemovePod:
+			case rules.WriteHold:
 				hold := s.Hold
 				hold.Version = "1"
 				l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: hold})
@@ -65,27 +65,27 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 			synctest.Wait()
 		}
 		ask()
-		if done := d.count(arbiter.WriteHold); done < 2 || d.count(arbiter.RemovePod) != 1 {
-			t.Errorf("%d holds are written beside %d removals, want both and 1", done, d.count(arbiter.RemovePod))
+		if done := d.count(rules.WriteHold); done < 2 || d.count(rules.RemovePod) != 1 {
+			t.Errorf("%d holds are written beside %d removals, want both and 1", done, d.count(rules.RemovePod))
 		}
 		ask()
-		if n := d.count(arbiter.RemovePod); n != 1 {
+		if n := d.count(rules.RemovePod); n != 1 {
 			t.Errorf("%d removals without a pause", n)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if n := d.count(arbiter.RemovePod); n != 2 {
+		if n := d.count(rules.RemovePod); n != 2 {
 			t.Errorf("%d removals after the pause, want 2", n)
 		}
 		ask()
-		if n := d.count(arbiter.RemovePod); n != 2 {
+		if n := d.count(rules.RemovePod); n != 2 {
 			t.Errorf("%d removals of a pod that is removed", n)
 		}
 		l.Apply(time.Now(), ledger.PodGone{UID: "p"})
 		ask()
 		time.Sleep(removedAgain)
 		synctest.Wait()
-		if n := d.count(arbiter.RemovePod); n != 2 || len(c.pods.known) != 0 {
+		if n := d.count(rules.RemovePod); n != 2 || len(c.pods.known) != 0 {
 			t.Errorf("%d removals of a pod that is gone, and %d are remembered", n, len(c.pods.known))
 		}
 	})
@@ -96,7 +96,7 @@ func TestRemovalsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := outOfService(time.Now())
 		var order []string
-		r := newRemovals(l.Snapshot, func(_ context.Context, s arbiter.Step) error { order = append(order, s.UID); return nil })
+		r := newRemovals(l.Snapshot, func(_ context.Context, s rules.Step) error { order = append(order, s.UID); return nil })
 		add := func(namespace, uid string) {
 			l.Apply(time.Now(), ledger.Pod{UID: uid, Version: "1", Namespace: namespace, Name: uid, Node: "n1", Phase: ledger.PodTerminating})
 			r.add(removal{"n1", uid})
@@ -136,7 +136,7 @@ func TestPodsOfNodesInServiceStay(t *testing.T) {
 		if _, err := c.pods.process(t.Context(), removal{"n1", "p"}); err != nil {
 			t.Error(err)
 		}
-		if n := d.count(arbiter.RemovePod); (e == nil) != (n == 1) || (e == nil) != (len(c.pods.known) == 1) {
+		if n := d.count(rules.RemovePod); (e == nil) != (n == 1) || (e == nil) != (len(c.pods.known) == 1) {
 			t.Errorf("%q: %d removals, %d remembered", name, n, len(c.pods.known))
 		}
 	}
@@ -160,7 +160,7 @@ func TestPodIsNotForgottenWhenAskedFor(t *testing.T) {
 			r.add(pod)
 		}
 		return s
-	}, func(context.Context, arbiter.Step) error { removed++; return nil })
+	}, func(context.Context, rules.Step) error { removed++; return nil })
 	r.known[pod] = true
 	if _, err := r.process(t.Context(), pod); err != nil || removed != 1 {
 		t.Errorf("it was removed %d times, error %v", removed, err)

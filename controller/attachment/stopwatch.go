@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // stopwatch measures attaches and detaches, for the metrics only.
@@ -29,15 +29,15 @@ func newStopwatch(metrics *report.Metrics) *stopwatch {
 
 // done notes what an executed step began or ended. It returns true where that was an
 // attach that has ended, with the volume reported.
-func (w *stopwatch) done(step arbiter.Step, began, now time.Time) (attached bool) {
+func (w *stopwatch) done(step rules.Step, began, now time.Time) (attached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch step.Do {
-	case arbiter.CreateAttachment:
+	case rules.CreateAttachment:
 		w.attach.start(step.Volume, step.Node, began)
-	case arbiter.Unreport:
+	case rules.Unreport:
 		w.detach.start(step.Volume, step.Node, began)
-	case arbiter.Report:
+	case rules.Report:
 		w.detach.end(step.Volume, step.Node)
 		if at, ok := w.attach.end(step.Volume, step.Node); ok {
 			w.metrics.Attached(step.Volume.Driver, now.Sub(at))

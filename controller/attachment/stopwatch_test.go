@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // measured lists the operations of a metric: how often each was measured, and
@@ -47,8 +47,8 @@ func TestStopwatch(t *testing.T) {
 	metrics := report.NewMetrics(nil)
 	w := newStopwatch(metrics)
 	id := volume("data")
-	does := func(do arbiter.Action, n ledger.NodeName, began, ended int) {
-		w.done(arbiter.Step{Do: do, Volume: id, Node: n}, at(began), at(ended))
+	does := func(do rules.Action, n ledger.NodeName, began, ended int) {
+		w.done(rules.Step{Do: do, Volume: id, Node: n}, at(began), at(ended))
 	}
 	look := func(now int) { w.look(l.Snapshot().Volume(id), id, nil, at(now)) }
 	attach := func(n ledger.NodeName, version string) {
@@ -59,12 +59,12 @@ func TestStopwatch(t *testing.T) {
 
 	attach("n1", "2")
 	attach("n2", "2")
-	does(arbiter.CreateAttachment, "n1", 0, 0)
-	does(arbiter.CreateAttachment, "n2", 0, 0)
+	does(rules.CreateAttachment, "n1", 0, 0)
+	does(rules.CreateAttachment, "n2", 0, 0)
 	look(1)
-	does(arbiter.Report, "n1", 2, 2)
-	does(arbiter.Unreport, "n1", 3, 3)
-	does(arbiter.Report, "n2", 4, 4)
+	does(rules.Report, "n1", 2, 2)
+	does(rules.Unreport, "n1", 3, 3)
+	does(rules.Report, "n2", 4, 4)
 	l.Apply(begin, ledger.AttachmentGone{Name: ledger.AttachmentName(id, "n1")})
 	look(8)
 	if got := measured(t, metrics); !slices.Equal(got, []string{"attach 2 6s", "detach 1 5s"}) {
@@ -72,12 +72,12 @@ func TestStopwatch(t *testing.T) {
 	}
 
 	attach("n3", "3")
-	does(arbiter.CreateAttachment, "n3", 10, 10)
+	does(rules.CreateAttachment, "n3", 10, 10)
 	l.Apply(begin, ledger.AttachmentGone{Name: ledger.AttachmentName(id, "n3")})
 	look(20) // it has no user any more
 	attach("n3", "5")
-	does(arbiter.CreateAttachment, "n3", 100, 100)
-	does(arbiter.Report, "n3", 101, 101)
+	does(rules.CreateAttachment, "n3", 100, 100)
+	does(rules.Report, "n3", 101, 101)
 	if got := measured(t, metrics); !slices.Equal(got, []string{"attach 3 7s", "detach 1 5s"}) {
 		t.Errorf("measured %v", got)
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Very many volumes wait for the few workers of a driver. When one comes free, only the volumes that
@@ -29,8 +29,8 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
 	var underWay, order []string
 	most := 0
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do == arbiter.CreateAttachment {
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 			underWay, order = append(underWay, s.Volume.Handle), append(order, s.Volume.Handle)
 			most = max(most, len(underWay))
@@ -89,8 +89,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			defer cancel()
 			var order []string
 			var c *Controller
-			d := &doer{do: func(s arbiter.Step) error {
-				if s.Do == arbiter.CreateAttachment {
+			d := &doer{do: func(s rules.Step) error {
+				if s.Do == rules.CreateAttachment {
 					order = append(order, s.Volume.Handle)
 					l.Apply(now, attachmentOf(s.Volume.Handle, "2", true))
 					c.Add(s.Volume)
@@ -130,9 +130,9 @@ func newOffice(t *testing.T) *office {
 // asks has a volume ask for attaches at nodes, of which so many must be admitted.
 func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName) {
 	o.t.Helper()
-	var steps []arbiter.Step
+	var steps []rules.Step
 	for _, n := range nodes {
-		steps = append(steps, arbiter.Step{Do: arbiter.CreateAttachment, Volume: volume(handle), Node: n})
+		steps = append(steps, rules.Step{Do: rules.CreateAttachment, Volume: volume(handle), Node: n})
 	}
 	if got, _ := o.l.admit(o.s, volume(handle), workers, len(steps), steps); len(got) != want {
 		o.t.Errorf("%s may begin %d, want %d", handle, len(got), want)
@@ -280,16 +280,16 @@ func TestKeptWorkerIsNotIdle(t *testing.T) {
 	looks, begun := 0, false
 	var c *Controller
 	d := &doer{}
-	d.do = func(s arbiter.Step) error {
+	d.do = func(s rules.Step) error {
 		switch {
-		case s.Do == arbiter.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+		case s.Do == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
 			looks++
-		case s.Do == arbiter.CreateAttachment && s.Volume == volume("first"):
+		case s.Do == rules.CreateAttachment && s.Volume == volume("first"):
 			l.Apply(now, attachmentOf("first", "2", false))
-		case s.Do == arbiter.CreateAttachment && s.Volume == volume("second"):
+		case s.Do == rules.CreateAttachment && s.Volume == volume("second"):
 			l.Apply(now, attachmentOf("second", "2", true)) // the driver is through with it at once
 			c.Add(s.Volume)
-		case s.Do == arbiter.CreateAttachment && s.Volume == volume("bystander"):
+		case s.Do == rules.CreateAttachment && s.Volume == volume("bystander"):
 			begun = true
 			cancel()
 		}
@@ -403,16 +403,16 @@ func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "lone", Bound: true})
 	l.Apply(now, ledger.Pod{UID: "lone", Version: "1", Namespace: "other", Name: "lone", Node: "n0", Volumes: []ledger.PodVolume{{Name: "v", Claim: "lone"}}})
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	attachment := func(s arbiter.Step, version string, attached bool) ledger.Attachment {
+	attachment := func(s rules.Step, version string, attached bool) ledger.Attachment {
 		return ledger.Attachment{
 			Name: s.Attachment, UID: fmt.Sprint(s.Volume.Handle, s.Node), Version: version, Driver: driver, Node: s.Node,
 			PersistentVolume: s.Volume.Handle, Attached: attached, Ours: true,
 		}
 	}
 	var mu sync.Mutex
-	var begun []arbiter.Step
-	d := &doer{do: func(s arbiter.Step) error {
-		if s.Do == arbiter.CreateAttachment {
+	var begun []rules.Step
+	d := &doer{do: func(s rules.Step) error {
+		if s.Do == rules.CreateAttachment {
 			mu.Lock()
 			defer mu.Unlock()
 			begun = append(begun, s)
@@ -427,7 +427,7 @@ func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 		c.flying.Wait()
 	}
 	lone := func() int {
-		return slices.IndexFunc(begun, func(s arbiter.Step) bool { return s.Volume == volume("lone") })
+		return slices.IndexFunc(begun, func(s rules.Step) bool { return s.Volume == volume("lone") })
 	}
 	look("data") // has the one worker, at n0
 	look("data") // waits for the others
@@ -499,13 +499,13 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	defer cancel()
 	looks, begun := 0, false
 	d := &doer{}
-	d.do = func(s arbiter.Step) error {
+	d.do = func(s rules.Step) error {
 		switch {
-		case s.Do == arbiter.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+		case s.Do == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
 			looks++
-		case s.Do == arbiter.CreateAttachment && s.Volume == volume("first"):
+		case s.Do == rules.CreateAttachment && s.Volume == volume("first"):
 			l.Apply(now, attachmentOf("first", "2", false))
-		case s.Do == arbiter.CreateAttachment && s.Volume == volume("bystander"):
+		case s.Do == rules.CreateAttachment && s.Volume == volume("bystander"):
 			begun = true
 			cancel()
 		}
@@ -543,16 +543,16 @@ func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 		l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: "1", Driver: driver, Node: "n1", PersistentVolume: handle, Ours: true})
 		is.look(l.Snapshot(), volume(handle), nil, now)
 	}
-	waits := func(handle string, do arbiter.Action) {
+	waits := func(handle string, do rules.Action) {
 		add(handle)
-		is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{{Do: do, Volume: volume(handle), Node: "n1"}})
+		is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{{Do: do, Volume: volume(handle), Node: "n1"}})
 	}
 	for _, handle := range []string{"idle1", "idle2", "idle3", "idle4"} {
-		waits(handle, arbiter.DeleteAttachment)
+		waits(handle, rules.DeleteAttachment)
 	}
-	waits("young", arbiter.CreateAttachment)
-	soon := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // it has a waiter by now
-	is.admit(l.Snapshot(), volume("idle4"), workers, 1, []arbiter.Step{soon})
+	waits("young", rules.CreateAttachment)
+	soon := rules.Step{Do: rules.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // it has a waiter by now
+	is.admit(l.Snapshot(), volume("idle4"), workers, 1, []rules.Step{soon})
 	for range 2 {
 		for _, handle := range []string{"a", "b", "c"} { // they end, and their workers are free
 			l.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(volume(handle), "n1")})

@@ -22,9 +22,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/networkfence"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // The pauses between two looks: the longest without changes, the shortest with changes, and the pause
@@ -36,7 +36,7 @@ const (
 	longestRetry  = 30 * time.Second
 )
 
-// Cache has the facts: package observe implements it.
+// Cache has the facts: package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Node(name ledger.NodeName) (*corev1.Node, bool)
@@ -290,7 +290,7 @@ func (c *Controller) change(term, ctx context.Context, a networkfence.Action) er
 			return err
 		}
 		c.config.Cache.Saw(node)
-		is = translate.Node(node)
+		is = convert.Node(node)
 	}
 	patch, err := json.Marshal(a.Patch(is))
 	if err != nil {

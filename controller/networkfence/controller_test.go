@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/networkfence"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -52,7 +52,7 @@ func (t *told) said(text string) bool {
 type cluster struct {
 	*apitest.Server
 	t        *testing.T
-	observer *observe.Observer
+	observer *watch.Observer
 	told     *told
 	now      func() time.Time
 	end      context.CancelFunc
@@ -106,7 +106,7 @@ func (c *cluster) node(name, address string, ready corev1.ConditionStatus, boot 
 // lead begins a controller, as a process that leads does.
 func (c *cluster) lead() {
 	c.t.Helper()
-	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage, Now: c.now})
+	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage, Now: c.now})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const firstRetry = time.Second
 // A question on the watch while writes fail shows that the API server is back: it ends the pause within
 // hurrySpread, so that a cluster's nodes don't all write at once, and the pauses start again. That
 // happens once in hurryEvery, while the pauses grow to 16 s: an answer is tried within less time than
-// the controller waits for it (arbiter.LookPatience, 30 s).
+// the controller waits for it (rules.LookPatience, 30 s).
 const (
 	hurrySpread = 2 * time.Second
 	hurryEvery  = 30 * time.Second

@@ -14,7 +14,7 @@ import (
 
 // longestWatchPause is the longest time between two attempts to watch the own object, while the
 // API server is away; each is drawn from its second half. A shared informer would wait up to a
-// minute: longer than the controller waits for an answer (arbiter.LookPatience, 30 s).
+// minute: longer than the controller waits for an answer (rules.LookPatience, 30 s).
 const longestWatchPause = 8 * time.Second
 
 // watchPauses begin at half a second and double. The jitter is added to each of them.

@@ -30,7 +30,7 @@ const (
 // writers is how many tickets are made and ended at once.
 const writers = 4
 
-// Cache has the facts: package observe implements it.
+// Cache has the facts: package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
@@ -89,7 +89,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	touched map[ledger.TicketID]bool
-	todo    map[ledger.TicketID]write // what the last look has ordered, and is not done
+	todo    map[ledger.TicketID]job // what the last look has ordered, and is not done
 }
 
 // trouble is reported once, for as long as it lasts.
@@ -103,7 +103,7 @@ func New(config Config) (*Controller, error) {
 	c := &Controller{
 		config: config, due: make(chan struct{}, 1),
 		own: map[ledger.TicketID]operation.Ticket{}, told: map[trouble]bool{},
-		touched: map[ledger.TicketID]bool{}, todo: map[ledger.TicketID]write{},
+		touched: map[ledger.TicketID]bool{}, todo: map[ledger.TicketID]job{},
 	}
 	c.queue = work.NewInTurns("operations", func(id ledger.TicketID) string { return id.Namespace }, c.write)
 	return c, nil

@@ -25,9 +25,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/operation"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
 	internal "github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -159,7 +159,7 @@ func (c *cluster) volumeOf(pvc *corev1.PersistentVolumeClaim, capacity string) {
 // lead begins a controller, as a process that leads does.
 func (c *cluster) lead() {
 	c.t.Helper()
-	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -12,29 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// write is a ticket to be made, or to be ended: that with this UID.
-type write struct {
+// job is a ticket to make, or to end: then the ticket with this UID.
+type job struct {
 	make operation.Make
 	end  string
 }
 
 // is says whether two writes are the same.
-func (w write) is(other write) bool { return w.end == other.end && w.make.ID == other.make.ID }
+func (w job) is(other job) bool { return w.end == other.end && w.make.ID == other.make.ID }
 
 // order has the writes of a plan made. A write that is under way, or tried again, goes on.
 func (c *Controller) order(plan operation.Plan) {
-	next := map[ledger.TicketID]write{}
+	next := map[ledger.TicketID]job{}
 	for _, m := range plan.Make {
-		next[m.ID] = write{make: m}
+		next[m.ID] = job{make: m}
 	}
 	for _, t := range plan.End {
-		next[t.ID] = write{end: t.UID}
+		next[t.ID] = job{end: t.UID}
 	}
 	c.mu.Lock()
 	before := c.todo
@@ -83,7 +83,7 @@ func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Durati
 
 // done forgets a finished write: if it is due once more, for example after a deletion of the ticket, it
 // is ordered again.
-func (c *Controller) done(id ledger.TicketID, w write) {
+func (c *Controller) done(id ledger.TicketID, w job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.todo[id].is(w) {
@@ -102,9 +102,9 @@ func (c *Controller) make(ctx context.Context, m operation.Make) error {
 		klog.FromContext(ctx).V(1).Info("A ticket for an operation is made", "ticket", m.ID, "operation", m.Operation, "of", m.Told)
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%w: there is a ticket %s", flow.ErrStale, m.ID)
+		return fmt.Errorf("%w: there is a ticket %s", protocol.ErrStale, m.ID)
 	}
-	if why := execute.Refusal(err); why != "" {
+	if why := write.Refusal(err); why != "" {
 		c.config.Events.OperationHeld(reported(m.Told), operation.ReasonRefused, fmt.Sprintf("the API server refuses ticket %s: %s", m.ID, why))
 	}
 	return fmt.Errorf("make ticket %s for the %s of %s: %w", m.ID, m.Operation, m.Told, err)

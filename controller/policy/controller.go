@@ -12,20 +12,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// Cache has the facts: package observe implements it.
+// Cache has the facts: package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Policy(name string) (*v1alpha1.AttachPolicy, bool)
 }
 
-// Writer is how a policy's status is written: package execute has it.
+// Writer is how a policy's status is written: package write has it.
 type Writer interface {
 	WritePolicyStatus(context.Context, *v1alpha1.AttachPolicy) error
 }
@@ -34,7 +34,7 @@ type Writer interface {
 type Config struct {
 	Cache   Cache
 	Write   Writer
-	Arbiter arbiter.Arbiter
+	Arbiter rules.Arbiter
 	// NetworkFences says that the controller makes and reads NetworkFences.
 	NetworkFences bool
 	// Operations says that the controller makes tickets for operations.
@@ -98,7 +98,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 		return later, nil
 	}
 	err := c.config.Write.WritePolicyStatus(ctx, next)
-	if err != nil && !errors.Is(err, flow.ErrStale) {
+	if err != nil && !errors.Is(err, protocol.ErrStale) {
 		return later, fmt.Errorf("say of AttachPolicy %s whether it is in effect: %w", name, err)
 	}
 	return later, err
@@ -108,7 +108,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 // controller's modes in the configuration count.
 func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
 	next = object.DeepCopy()
-	fact := translate.Policy(object)
+	fact := convert.Policy(object)
 	say := func(kind string, is metav1.ConditionStatus, reason, message string) bool {
 		if reason == "" {
 			return meta.RemoveStatusCondition(&next.Status.Conditions, kind)

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // What has no effect is said once, again of a newer generation, and taken back when that is over; what others have put
 // there stays.
 func TestJudge(t *testing.T) {
 	then, now := time.Unix(1, 0), time.Unix(2, 0)
-	cooperative := Config{Arbiter: arbiter.Arbiter{Cooperative: true}}
+	cooperative := Config{Arbiter: rules.Arbiter{Cooperative: true}}
 	known := withDriver().Snapshot()
 	object := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: "d", Workers: new(int32(3))}}
 	object.Generation = 3
@@ -83,7 +83,7 @@ func TestInEffect(t *testing.T) {
 	l := withDriver()
 	first, second := made("first", "d", "", 1), made("second", "d", "", 2)
 	for _, p := range []*v1alpha1.AttachPolicy{first, second} {
-		l.Apply(time.Unix(3, 0), translate.Policy(p))
+		l.Apply(time.Unix(3, 0), convert.Policy(p))
 	}
 	for name, test := range map[string]struct {
 		policy       *v1alpha1.AttachPolicy
@@ -117,7 +117,7 @@ func TestInEffect(t *testing.T) {
 	limits := made("first", "d", "", 1)
 	limits.Spec.Workers = new(int32(3))
 	for cooperative, want := range map[bool]string{true: v1alpha1.ReasonWorkersNotCounted, false: ""} {
-		next, _ := Judge(Config{Arbiter: arbiter.Arbiter{Cooperative: cooperative}}, l.Snapshot(), limits, time.Unix(4, 0))
+		next, _ := Judge(Config{Arbiter: rules.Arbiter{Cooperative: cooperative}}, l.Snapshot(), limits, time.Unix(4, 0))
 		if c := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect); (c != nil) != cooperative || c != nil && c.Reason != want {
 			t.Errorf("workers, cooperative %t: %+v", cooperative, c)
 		}

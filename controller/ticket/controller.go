@@ -8,30 +8,30 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Cache is what is known: package observe has it.
+// Cache is what is known: package watch has it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
-// Writer is how things are written: package execute has it.
+// Writer is how things are written: package write has it.
 type Writer interface {
-	Carry(context.Context, flow.Task, execute.Status) error
+	Carry(context.Context, protocol.Task, write.Status) error
 }
 
 // Config is what a Controller works with.
 type Config struct {
 	Cache   Cache
 	Write   Writer
-	Arbiter arbiter.Arbiter
+	Arbiter rules.Arbiter
 	Now     func() time.Time
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil

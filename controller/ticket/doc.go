@@ -4,6 +4,6 @@
 // The scheduler grants them: see internal/tickets.
 //
 // Reads: snapshots; through flow, a Node before a ticket ends because of it.
-// Decides: arbiter.EndOf and Satisfied. Writes, through flow: the ticket's condition Satisfied, how long it has
+// Decides: rules.EndOf and Satisfied. Writes, through flow: the ticket's condition Satisfied, how long it has
 // lived, and its end.
 package ticket

@@ -7,35 +7,35 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/tickets"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // endByNode ends a ticket whose node is emptied or gone, as it and its policies say. Otherwise it
 // returns how long it has left at most before it must be looked at: 0 when no such time runs, negative
 // when it is over. How much of the time is over is written down in steps.
 func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
-	end := arbiter.EndOf(s, t, c.config.Now())
+	end := rules.EndOf(s, t, c.config.Now())
 	if end.Cause != "" {
-		return c.end(ctx, flow.EndOf(s, t, end.Cause), end.Cause)
+		return c.end(ctx, protocol.EndOf(s, t, end.Cause), end.Cause)
 	}
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if end.Keep == t.NodeGone || !ok || object.ResourceVersion != t.Version {
 		return end.Again, nil
 	}
 	next := object.DeepCopy()
-	next.Status.NodeGone = translate.NodeGone(end.Keep)
-	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next))
+	next.Status.NodeGone = convert.NodeGone(end.Keep)
+	return end.Again, c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next))
 }
 
 // end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not
-// deleted, since its node is not as it was decided on, nothing is told, and the error is flow.ErrStale.
+// deleted, since its node is not as it was decided on, nothing is told, and the error is protocol.ErrStale.
 // It returns what endByNode does. One that is being deleted already is kept by its finalizers: whoever set
 // them knows, and it counts as any other ticket until they are gone, so there is no end to wait for.
-func (c *Controller) end(ctx context.Context, task flow.Task, cause arbiter.EndCause) (time.Duration, error) {
+func (c *Controller) end(ctx context.Context, task protocol.Task, cause rules.EndCause) (time.Duration, error) {
 	object, _ := c.config.Cache.Ticket(task.Ticket.ID)
 	if object != nil && object.DeletionTimestamp != nil {
 		return 0, nil

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
@@ -96,7 +96,7 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 			m.Node = &is
 			*clock = clock.Add(time.Hour)
 			id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, flow.ErrStale) {
+			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, protocol.ErrStale) {
 				t.Errorf("%s: it is not tried (%t), error %v", name, !m.deleted, err)
 			}
 			if m.Ledger.Snapshot().Ticket(id) == nil || len(recorder.Events) > 0 {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // What earlier processes counted counts once, and a ticket of the same name is
@@ -69,11 +69,11 @@ func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 	return nil
 }
 
-func (m *mortal) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
-	if m.refused && task.Commit.Do == flow.DecideTicket {
+func (m *mortal) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
+	if m.refused && task.Commit.Do == protocol.DecideTicket {
 		return errors.New("the storage takes no more writes")
 	}
-	m.deleted = m.deleted || task.Commit.Do == flow.DropTicket
+	m.deleted = m.deleted || task.Commit.Do == protocol.DropTicket
 	return ticketwriter.Carry(ctx, m, task, status)
 }
 
@@ -181,8 +181,8 @@ type once struct {
 	fails bool
 }
 
-func (o *once) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
-	if o.fails && task.Commit.Do == flow.DecideTicket {
+func (o *once) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
+	if o.fails && task.Commit.Do == protocol.DecideTicket {
 		o.fails = false
 		return errors.New("a conflict")
 	}

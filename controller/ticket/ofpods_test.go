@@ -10,23 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // leftover is a cache of one ticket, which the ledger does not know, and a writer that keeps what it is asked to write.
 type leftover struct {
 	*writer
 	object *v1alpha1.VolumeTicket
-	asked  []flow.Request
+	asked  []protocol.Request
 }
 
 func (l *leftover) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
 	return l.object, l.object != nil
 }
 
-func (l *leftover) Carry(_ context.Context, task flow.Task, _ execute.Status) error {
+func (l *leftover) Carry(_ context.Context, task protocol.Task, _ write.Status) error {
 	l.asked = append(l.asked, task.Commit)
 	return nil
 }
@@ -56,7 +56,7 @@ func TestTicketsOfPodsAreDeleted(t *testing.T) {
 			t.Errorf("%s: %+v", name, w.asked)
 		}
 		for _, r := range w.asked {
-			if r.Do != flow.DropTicket || r.Key != "s/uid" || r.UID != "u" || r.Version != "7" {
+			if r.Do != protocol.DropTicket || r.Key != "s/uid" || r.UID != "u" || r.Version != "7" {
 				t.Errorf("%s: it sends %+v", name, r)
 			}
 		}

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/tickets"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // reconcile looks at a ticket: whether it ends, and whether it is satisfied.
@@ -41,7 +41,7 @@ func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
 	if !ok || object.Spec.Type != typeOfPods || object.DeletionTimestamp != nil {
 		return nil
 	}
-	return c.config.Write.Carry(ctx, flow.Ending(&ledger.Ticket{ID: id, UID: string(object.UID), Version: object.ResourceVersion}), nil)
+	return c.config.Write.Carry(ctx, protocol.Ending(&ledger.Ticket{ID: id, UID: string(object.UID), Version: object.ResourceVersion}), nil)
 }
 
 // lookAfter ends a ticket, or keeps its condition Satisfied.
@@ -55,12 +55,12 @@ func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger
 	if ended < 0 {
 		return 0, failed
 	}
-	left = flow.Sooner(left, ended)
+	left = protocol.Sooner(left, ended)
 	if err = cmp.Or(err, failed); err != nil {
 		return left, err
 	}
 	again, err := c.satisfied(ctx, s, t)
-	return flow.Sooner(left, again), err
+	return protocol.Sooner(left, again), err
 }
 
 // waitsAgain is when a granted ticket is looked at again that waits for its volumes: why it does so may change by
@@ -97,17 +97,17 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
 	next.Status.Volumes = tickets.Volumes(s, t, granted)
-	return again, c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next))
+	return again, c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next))
 }
 
 // passes says whether an unsatisfied ticket waits for nothing but an attach
 // that goes as it should: that is not worth a write.
-func passes(t *v1alpha1.VolumeTicket, v arbiter.Verdict) bool {
+func passes(t *v1alpha1.VolumeTicket, v rules.Verdict) bool {
 	if v.Allowed() || meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied) != nil {
 		return false
 	}
 	for _, r := range v.Reasons {
-		if !arbiter.Transient(r.Code) {
+		if !rules.Transient(r.Code) {
 			return false
 		}
 	}
@@ -126,19 +126,19 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if renewed != object.Status.Renewed {
 		counted = 0
 	}
-	lived, fresh := c.ttl.of(t, renewed, translate.Elapsed(counted), c.config.Now())
+	lived, fresh := c.ttl.of(t, renewed, convert.Elapsed(counted), c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
-		return c.end(ctx, flow.Ending(t), arbiter.EndTimeOver)
+		return c.end(ctx, protocol.Ending(t), rules.EndTimeOver)
 	}
-	step := arbiter.TTLStep(t.TTLSeconds)
+	step := rules.TTLStep(t.TTLSeconds)
 	// A renewal is written at once, until that has succeeded; one of a ticket of which nothing is
 	// counted yet with its first step.
 	unwritten := renewed != object.Status.Renewed && (fresh || object.Status.TTLElapsedSeconds > 0)
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || unwritten {
 		next := object.DeepCopy()
 		next.Status.TTLElapsedSeconds, next.Status.Renewed = elapsed, renewed
-		if err := c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next)); err != nil {
+		if err := c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next)); err != nil {
 			return left, err
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // kept is a writer that keeps one ticket as it is written.
@@ -25,7 +25,7 @@ type kept struct {
 
 func (k *kept) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) { return k.object, true }
 
-func (k *kept) Carry(_ context.Context, task flow.Task, status execute.Status) error {
+func (k *kept) Carry(_ context.Context, task protocol.Task, status write.Status) error {
 	next, err := status(task.Commit)
 	if next != nil {
 		k.object = next
@@ -83,7 +83,7 @@ func TestWaitThatLastsByTimeAloneIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketSatisfied); said != nil {
-			if said.Reason != string(arbiter.DetachUnanswered) {
+			if said.Reason != string(rules.DetachUnanswered) {
 				t.Errorf("after %s it is told %s", at.Sub(now), said.Reason)
 			}
 			return

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // The codes of differences: docs/truth-check.md explains them.
@@ -55,7 +55,7 @@ func (d Difference) key() string {
 }
 
 // AtOnce lists a volume's faults that are wrong at any instant.
-func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Difference {
+func AtOnce(a rules.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Difference {
 	var list []Difference
 	for _, v := range a.AuditVolume(s, id, now) {
 		code := ReportedTooEarly
@@ -80,7 +80,7 @@ func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.T
 }
 
 // Overdue lists faults if they last: undone steps, undecided tickets, unwritten pods.
-func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
+func Overdue(a rules.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	var list []Difference
 	for _, v := range a.AuditAtRest(s, now) {
 		d := Difference{Code: StepOverdue, Volume: v.Volume, Message: v.String(), At: report.OfVolume(v.Volume)}
@@ -96,7 +96,7 @@ func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 }
 
 // Told compares a pod's annotation about its volumes with the facts.
-func Told(s ledger.Snapshot, a arbiter.Arbiter, p *ledger.Pod, says func(volume string) (safe, stamped bool)) []Difference {
+func Told(s ledger.Snapshot, a rules.Arbiter, p *ledger.Pod, says func(volume string) (safe, stamped bool)) []Difference {
 	if p.Node == "" || p.Phase != ledger.PodLive {
 		return nil
 	}

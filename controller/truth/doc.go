@@ -5,6 +5,6 @@
 // difference shows a fault, or another controller at work.
 //
 // Reads: the ledger, and pods' annotations from the caches. Decides: the audit and the plans of
-// internal/arbiter; work that is due for two rounds in a row is overdue. Writes: metrics, log lines,
+// internal/rules; work that is due for two rounds in a row is overdue. Writes: metrics, log lines,
 // and an event on the wrong object. It repairs nothing itself: a difference is handed to its stage.
 package truth

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // agreed is a pod that runs with its volume, and five sources that say so:
@@ -26,7 +26,7 @@ func agreed(t *testing.T) *world {
 	}
 	held := hold("n1")
 	held.Hold.Requesters = append(held.Hold.Requesters, ledger.Requester{Ticket: true, Namespace: "s", Name: "keep", UID: "t"})
-	w := start(t, arbiter.Arbiter{}, boundPod(), keep, held, attachment("n1", nil), reported("9"))
+	w := start(t, rules.Arbiter{}, boundPod(), keep, held, attachment("n1", nil), reported("9"))
 	w.says(true)
 	return w
 }

@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // DefaultInterval is the time between two rounds.
 const DefaultInterval = 2 * time.Minute
 
-// Cache has the facts: package observe implements it.
+// Cache has the facts: package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
@@ -38,7 +38,7 @@ type Repair struct {
 // Config is what a Checker works with.
 type Config struct {
 	Cache    Cache
-	Arbiter  arbiter.Arbiter
+	Arbiter  rules.Arbiter
 	Repair   Repair
 	Now      func() time.Time
 	Interval time.Duration

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 var (
@@ -61,7 +61,7 @@ func (w *world) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return p, ok
 }
 
-func start(t *testing.T, a arbiter.Arbiter, events ...ledger.Event) *world {
+func start(t *testing.T, a rules.Arbiter, events ...ledger.Event) *world {
 	t.Helper()
 	w := &world{
 		t: t, ledger: ledger.New(), pods: map[string]*corev1.Pod{}, holds: map[ledger.VolumeID]*v1alpha1.VolumeHold{},
@@ -131,7 +131,7 @@ func hold(node ledger.NodeName) ledger.HoldSeen {
 
 // What is to be done in two rounds in a row is told once, and handed on in each.
 func TestOverdue(t *testing.T) {
-	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
+	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
 	w.Round()
 	w.told()
 	w.Round()
@@ -153,7 +153,7 @@ func TestOverdue(t *testing.T) {
 // A step that has to wait for its turn, for a worker of the driver or in a long
 // queue, is not late; once it has not, it is.
 func TestWaitingForItsTurn(t *testing.T) {
-	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
+	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
 	waits := true
 	w.config.Waits = func(v ledger.VolumeID) bool { return waits && v == disk }
 	for range 5 {
@@ -168,7 +168,7 @@ func TestWaitingForItsTurn(t *testing.T) {
 // A ticket that nobody decides on.
 func TestTicketOverdue(t *testing.T) {
 	id := ledger.TicketID{Namespace: "s", Name: "keep"}
-	w := start(t, arbiter.Arbiter{}, ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
+	w := start(t, rules.Arbiter{}, ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
 	w.Round()
 	w.Round()
 	w.told(TicketOverdue)
@@ -184,7 +184,7 @@ func TestUnaccounted(t *testing.T) {
 		Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode,
 		Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}, Strays: "i-9",
 	}
-	w := start(t, arbiter.Arbiter{}, pv)
+	w := start(t, rules.Arbiter{}, pv)
 	w.Round()
 	w.Round()
 	w.told(Unaccounted)
@@ -196,7 +196,7 @@ func TestUnaccounted(t *testing.T) {
 
 // What is wrong at any instant is told at once.
 func TestAtOnce(t *testing.T) {
-	w := start(t, arbiter.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))
+	w := start(t, rules.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))
 	w.Look(disk)
 	w.told()
 	w.see(attachment("n2", nil))
@@ -214,7 +214,7 @@ func TestAtOnce(t *testing.T) {
 // before are adopted without a word.
 func TestOtherController(t *testing.T) {
 	theirs := func(a *ledger.Attachment) { a.Ours = false }
-	w := start(t, arbiter.Arbiter{}, attachment("n1", theirs))
+	w := start(t, rules.Arbiter{}, attachment("n1", theirs))
 	w.Look(disk)
 	w.told()
 	w.see(attachment("n1", func(a *ledger.Attachment) { theirs(a); a.UID, a.Version = "new", "7" }))
@@ -222,7 +222,7 @@ func TestOtherController(t *testing.T) {
 	w.Look(disk)
 	w.told(OtherController)
 
-	beside := start(t, arbiter.Arbiter{Cooperative: true})
+	beside := start(t, rules.Arbiter{Cooperative: true})
 	beside.see(attachment("n1", theirs))
 	beside.Look(disk)
 	beside.told()
@@ -230,7 +230,7 @@ func TestOtherController(t *testing.T) {
 
 // A pod that is told otherwise than it is has its status written anew.
 func TestStatusDiffers(t *testing.T) {
-	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil), reported("9"))
+	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil), reported("9"))
 	of := types.UID("p")
 	says := func(safe bool) {
 		annotation, err := v1alpha1.VolumeStatus{UID: of, Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe, Reason: "Attaching"}}}.Annotation()
@@ -263,7 +263,7 @@ func TestStatusDiffers(t *testing.T) {
 // kubectl describe finds events by the UID of what they are about.
 func TestEventsAreFound(t *testing.T) {
 	id := ledger.TicketID{Namespace: "s", Name: "keep"}
-	w := start(t, arbiter.Arbiter{})
+	w := start(t, rules.Arbiter{})
 	about := func(kind, name, uid string) {
 		t.Helper()
 		if got := w.recorder.about; len(got) != 1 || got[0].Kind != kind || got[0].Name != name || string(got[0].UID) != uid {

@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // DefaultGrace is how long a wait that usually passes may last before it is
@@ -32,22 +32,22 @@ const reasonSafe = "AttachedAndReported"
 // reasonFinished is the condition's reason of a pod with ended containers.
 const reasonFinished = "PodFinished"
 
-// Cache has the facts: package observe implements it.
+// Cache has the facts: package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
-// Writer is how a pod's status is written: package execute has it.
+// Writer is how a pod's status is written: package write has it.
 type Writer interface {
-	PublishPod(context.Context, *ledger.Pod, execute.PodStatus) error
+	PublishPod(context.Context, *ledger.Pod, write.PodStatus) error
 }
 
 // Config configures a Controller.
 type Config struct {
 	Cache   Cache
 	Write   Writer
-	Arbiter arbiter.Arbiter
+	Arbiter rules.Arbiter
 	Now     func() time.Time
 	Grace   time.Duration
 	Events  *report.Events // may be nil
@@ -178,7 +178,7 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	if err != nil {
 		return err
 	}
-	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, c.began(pod.UID, now))}
+	status := write.PodStatus{Annotation: annotation, Condition: condition(object, st, c.began(pod.UID, now))}
 	if object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation && !saysOtherwise(object, status.Condition) {
 		return nil
 	}

@@ -3,7 +3,7 @@
 // Package volumestatus publishes on a pod where its volumes are, and the causes that keep them from
 // being mounted.
 //
-// Reads: snapshots, and the present pod. Decides: arbiter.SafeToMount and Explain give the status;
+// Reads: snapshots, and the present pod. Decides: rules.SafeToMount and Explain give the status;
 // this package decides whether it is worth a write. Writes: the annotation
 // moorage.dev/volume-status and the condition moorage.dev/SafeToMount of a pod, with one patch.
 //

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // state is the state of a pod's volumes.
@@ -20,14 +20,14 @@ type state struct {
 	broken   bool              // the pod calls a volume safe to mount that no longer is
 	letGo    bool              // the kubelet has let go of a finished pod's volume
 	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet still has
-	reasons  []arbiter.Reason  // why a volume is not safe to mount
+	reasons  []rules.Reason    // why a volume is not safe to mount
 	waits    []wait            // the first reason of each such volume
 }
 
 // wait is a volume that is not safe to mount, by its name in the pod.
 type wait struct {
 	name   string
-	reason arbiter.Reason
+	reason rules.Reason
 	claim  *ledger.Claim // nil when it has none
 	held   ledger.Code   // the cause of its VolumeHold's wait
 }
@@ -38,7 +38,7 @@ func (s state) released() bool { return s.finished && len(s.held) == 0 }
 // lasts says whether a reason is worth telling at once.
 func (s state) lasts() bool {
 	for _, r := range s.reasons {
-		if !arbiter.Transient(r.Code) {
+		if !rules.Transient(r.Code) {
 			return true
 		}
 	}
@@ -46,28 +46,28 @@ func (s state) lasts() bool {
 }
 
 // first is the reason for a line: a lasting reason, if there is one.
-func (s state) first() arbiter.Reason {
+func (s state) first() rules.Reason {
 	for _, r := range s.reasons {
-		if !arbiter.Transient(r.Code) {
+		if !rules.Transient(r.Code) {
 			return r
 		}
 	}
 	if len(s.reasons) == 0 {
-		return arbiter.Reason{}
+		return rules.Reason{}
 	}
 	return s.reasons[0]
 }
 
 // stateOf is the state of a pod's volumes at the pod's node. said is the pod's present status of
 // them.
-func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.VolumeStatus, now time.Time) state {
+func stateOf(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.VolumeStatus, now time.Time) state {
 	node := p.Node
 	st := state{safe: true, finished: p.Phase == ledger.PodFinished}
 	st.status.UID = types.UID(p.UID)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
 		entry := v1alpha1.PodVolumeStatus{Name: v.Name, Claim: v.Claim}
-		need := arbiter.Need{Name: v.Name, Volume: id, Link: link}
+		need := rules.Need{Name: v.Name, Volume: id, Link: link}
 		if v.Claim != "" {
 			need.Name = v.Claim
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
@@ -109,7 +109,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 
 // end completes the status of a finished pod's volume. safeToDetach is written while the volume is
 // attached, and never after the detach; once written, it stays.
-func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a arbiter.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
+func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a rules.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
 	volume := snapshot.Volume(id)
 	place := volume.NodeVolume(node)
 	switch {

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // tell makes events of news on a pod, after its write: each volume with a new reason to wait, and
@@ -19,11 +19,11 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	case !st.safe:
 		for _, w := range st.waits {
 			// A passing reason is not reported beside a lasting one.
-			if told[w.name] == string(w.reason.Code) || st.lasts() && arbiter.Transient(w.reason.Code) {
+			if told[w.name] == string(w.reason.Code) || st.lasts() && rules.Transient(w.reason.Code) {
 				continue
 			}
 			claim := w.claim
-			if w.held == w.reason.Code && !arbiter.Transient(w.held) {
+			if w.held == w.reason.Code && !rules.Transient(w.held) {
 				claim = nil // its VolumeHold tells it
 			}
 			c.config.Events.Waits(pod, claim, w.reason)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // settling is how long a pod must be without a node before it is told.
@@ -50,7 +50,7 @@ func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, p
 	if first != "" {
 		told.Reason, told.Message = string(first), says.Message
 	}
-	if err := c.config.Write.PublishPod(ctx, pod, execute.PodStatus{Annotation: annotation, Condition: told}); err != nil {
+	if err := c.config.Write.PublishPod(ctx, pod, write.PodStatus{Annotation: annotation, Condition: told}); err != nil {
 		return 0, err
 	}
 	c.hasTold(pod.UID, now)
@@ -70,8 +70,8 @@ func refusal(pod *corev1.Pod) *corev1.PodCondition {
 
 // waitsFor is the state of a pod without a node: each volume of the scheduler's words has them,
 // with the code of its own reason. first is the first of these codes.
-func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
-	request := arbiter.PodRequest(s, p)
+func waitsFor(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
+	request := rules.PodRequest(s, p)
 	st.status.UID = types.UID(p.UID)
 	reasons := append(a.Admissible(s, request).Reasons, a.Fit(s, request, "", now).Reasons...)
 	for _, v := range p.Volumes {
@@ -106,10 +106,10 @@ func name(v ledger.PodVolume) string {
 
 // codeOf is the code of a volume's own reason, or of its driver's, that the scheduler's words give;
 // empty without one.
-func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
+func codeOf(reasons []rules.Reason, name, driver, says string) ledger.Code {
 	if mentions(says, "claim "+name) || mentions(says, "volume "+name) || strings.Contains(says, fmt.Sprintf("persistentvolumeclaim %q", name)) {
 		for _, r := range reasons {
-			if r.Claim == name && r.Code != arbiter.DriverNotRegistered {
+			if r.Claim == name && r.Code != rules.DriverNotRegistered {
 				return r.Code
 			}
 		}
@@ -117,17 +117,17 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	if driver == "" || !mentions(says, "driver "+driver) {
 		return ""
 	}
-	for _, code := range arbiter.DriverCodes() {
-		if saysOf(says, arbiter.Reason{Code: code, Driver: driver}) {
+	for _, code := range rules.DriverCodes() {
+		if saysOf(says, rules.Reason{Code: code, Driver: driver}) {
 			return code
 		}
 	}
-	return arbiter.NoFreeSlot
+	return rules.NoFreeSlot
 }
 
 // saysOf says whether a text has the words of a reason, without the driver's own words at their
 // end.
-func saysOf(text string, r arbiter.Reason) bool {
+func saysOf(text string, r rules.Reason) bool {
 	if strings.Contains(text, r.Message()) {
 		return true
 	}

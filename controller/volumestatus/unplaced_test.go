@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // refused takes the pod's node away, with a scheduler's message.
@@ -52,17 +52,17 @@ func TestUnplaced(t *testing.T) {
 		event   ledger.Event
 		code    ledger.Code // empty when it is not told
 	}{
-		"slots": {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
+		"slots": {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: rules.NoFreeSlot},
 		"slots, and held": {"0/4 nodes are available: 1 node(s) can't take volume data: worker-2 holds it for pod shop/db-0, 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).",
-			holder, arbiter.HeldElsewhere},
+			holder, rules.HeldElsewhere},
 		"nodes that PreFilter left out": {"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [VolumeHold]. 2 node(s) can't take volume data: worker-2 holds it for pod shop/db-0",
-			holder, arbiter.HeldElsewhere},
-		"no claim":                       {"0/3 nodes are available: persistentvolumeclaim \"data\" not found.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
-		"driver":                         {message: "0/1 nodes are available: 1 d CSI driver is not installed on the node: driver d is not registered.", code: arbiter.DriverNotRegistered},
-		"room":                           {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
-		"no room, in the driver's words": {message: "0/1 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota"}.Message() + ".", code: arbiter.NodeExhausted},
-		"no room, in the driver's words, and no slots": {message: "0/2 nodes are available: 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used), 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota", GRPC: ledger.ResourceExhausted}.Message() + ".", code: arbiter.NodeExhausted},
-		"no room of another driver":                    {message: "0/2 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d2", Detail: "quota"}.Message() + ", 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
+			holder, rules.HeldElsewhere},
+		"no claim":                       {"0/3 nodes are available: persistentvolumeclaim \"data\" not found.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, rules.ClaimMissing},
+		"driver":                         {message: "0/1 nodes are available: 1 d CSI driver is not installed on the node: driver d is not registered.", code: rules.DriverNotRegistered},
+		"room":                           {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: rules.NodeExhausted},
+		"no room, in the driver's words": {message: "0/1 nodes are available: 1 node(s) where " + rules.Reason{Code: rules.NodeExhausted, Driver: "d", Detail: "quota"}.Message() + ".", code: rules.NodeExhausted},
+		"no room, in the driver's words, and no slots": {message: "0/2 nodes are available: 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used), 1 node(s) where " + rules.Reason{Code: rules.NodeExhausted, Driver: "d", Detail: "quota", GRPC: ledger.ResourceExhausted}.Message() + ".", code: rules.NodeExhausted},
+		"no room of another driver":                    {message: "0/2 nodes are available: 1 node(s) where " + rules.Reason{Code: rules.NodeExhausted, Driver: "d2", Detail: "quota"}.Message() + ", 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: rules.NoFreeSlot},
 		"no matter of volumes":                         {message: "0/3 nodes are available: 3 Insufficient cpu."},
 		"of another driver":                            {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d2 (4 of 4 used)."},
 		"of another volume":                            {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},
@@ -111,7 +111,7 @@ func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	}
 	g.now = g.now.Add(30 * time.Second)
 	g.look("told a while ago", 2)
-	g.says(arbiter.NoFreeSlot, words("5"))
+	g.says(rules.NoFreeSlot, words("5"))
 	g.refused("0/3 nodes are available: 3 Insufficient cpu.")
 	g.now = g.now.Add(30 * time.Second)
 	g.look("volumes are no matter any more", 3)

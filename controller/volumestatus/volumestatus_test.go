@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 const placeholder = `{"volumes":[{"name":"v","claim":"data","safeToMount":false,"safeToDetach":false,"reason":"Pending"}]}`
@@ -31,20 +31,20 @@ type gate struct {
 	ledger    *ledger.Ledger
 	object    *corev1.Pod
 	now       time.Time
-	published []execute.PodStatus
+	published []write.PodStatus
 	recorder  *record.FakeRecorder
 }
 
 func (g *gate) Snapshot() ledger.Snapshot              { return g.ledger.Snapshot() }
 func (g *gate) Pod(string, string) (*corev1.Pod, bool) { return g.object, g.object != nil }
 func (g *gate) apply(e ledger.Event)                   { g.ledger.Apply(g.now, e) }
-func (g *gate) last() execute.PodStatus                { return g.published[len(g.published)-1] }
+func (g *gate) last() write.PodStatus                  { return g.published[len(g.published)-1] }
 func (g *gate) pod(phase ledger.PodPhase, version string) ledger.Pod {
 	return ledger.Pod{UID: "p1", Version: version, Namespace: "shop", Name: "db", Node: "n1", Phase: phase,
 		Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 }
 
-func (g *gate) PublishPod(_ context.Context, _ *ledger.Pod, s execute.PodStatus) error {
+func (g *gate) PublishPod(_ context.Context, _ *ledger.Pod, s write.PodStatus) error {
 	g.published = append(g.published, s)
 	g.object = g.object.DeepCopy()
 	g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: s.Annotation}
@@ -457,7 +457,7 @@ func TestHoldTellsTheClaim(t *testing.T) {
 	g.apply(ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 	g.apply(ledger.Attachment{Name: ledger.AttachmentName(data, "n2"), UID: "b", Version: "1", Driver: "d", Node: "n2", PersistentVolume: "data",
 		Ours: true, Attached: true, Deleting: true, DetachError: ledger.CallError{Code: 13, Message: "busy"}})
-	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n2", Transitions: 1, State: ledger.HoldDetachPending, Reason: arbiter.DetachFailed}})
+	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n2", Transitions: 1, State: ledger.HoldDetachPending, Reason: rules.DetachFailed}})
 	g.look("the detach fails elsewhere", 1)
 	if got := g.events(); len(got) != 1 || !strings.Contains(got[0], "VolumeWait DetachFailed: ") {
 		t.Errorf("events %q, want one, for the pod", got)
@@ -472,7 +472,7 @@ func TestHoldLeavesTheAttachToPods(t *testing.T) {
 	failed := g.attachment("2", false)
 	failed.AttachError = ledger.CallError{Code: 13, Message: "no such disk"}
 	g.apply(failed)
-	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n1", Transitions: 1, State: ledger.HoldAttachFailed, Reason: arbiter.AttachFailed}})
+	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n1", Transitions: 1, State: ledger.HoldAttachFailed, Reason: rules.AttachFailed}})
 	g.look("the attach fails", 1)
 	if got := g.events(); len(got) != 2 || !strings.Contains(got[1], "PersistentVolumeClaim") {
 		t.Errorf("events %q, want one for the pod and one for its claim", got)

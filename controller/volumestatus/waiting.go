@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // stuck is a pod with a node and with volumes that are not safe to mount.
@@ -84,7 +84,7 @@ func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 		if is == nil {
 			continue // it was deleted while it waited
 		}
-		if arbiter.Transient(pod.code) {
+		if rules.Transient(pod.code) {
 			// Other objects change it, without an event for the pod.
 			if pod.code = stateOf(c.config.Arbiter, s, is, v1alpha1.VolumeStatus{}, now).first().Code; pod.code == "" {
 				continue

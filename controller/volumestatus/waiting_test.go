@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // waits looks at the pod, and fails unless the waiting pods with a node are these.
@@ -33,12 +33,12 @@ func TestWaitingPods(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
 	g.apply(g.attachment("2", false))
-	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: began}})
+	g.waits("attaching", map[ledger.Code]report.PodWait{rules.Attaching: {Pods: 1, Oldest: began}})
 	g.now = g.now.Add(time.Hour)
 	failed := g.attachment("3", false)
 	failed.AttachError = ledger.CallError{Message: "no"}
 	g.apply(failed)
-	g.waits("refused", map[ledger.Code]report.PodWait{arbiter.AttachFailed: {Pods: 1, Oldest: began}})
+	g.waits("refused", map[ledger.Code]report.PodWait{rules.AttachFailed: {Pods: 1, Oldest: began}})
 	g.apply(g.attachment("4", true))
 	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
 	g.waits("attached and reported", map[ledger.Code]report.PodWait{})
@@ -51,7 +51,7 @@ func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 	before := time.Unix(100, 0)
 	g.object.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(before)}}
 	g.apply(g.attachment("2", false))
-	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: before}})
+	g.waits("attaching", map[ledger.Code]report.PodWait{rules.Attaching: {Pods: 1, Oldest: before}})
 	g.apply(ledger.PodGone{UID: "p1"})
 	if got := g.Waiting(); len(got) != 0 {
 		t.Errorf("%v wait after the pod is gone", got)
@@ -61,7 +61,7 @@ func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 // Beside the attach/detach controller a pod that has not opted in is not Moorage's.
 func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g := newGate(t, false)
-	g.config.Arbiter = arbiter.Arbiter{Cooperative: true}
+	g.config.Arbiter = rules.Arbiter{Cooperative: true}
 	pod := g.pod(ledger.PodLive, "2")
 	pod.OptedOut = true
 	g.apply(pod)
@@ -75,9 +75,9 @@ func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
 	g.apply(g.attachment("2", false))
-	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: began}})
+	g.waits("attaching", map[ledger.Code]report.PodWait{rules.Attaching: {Pods: 1, Oldest: began}})
 	g.apply(g.attachment("3", true))
-	if got, want := g.Waiting(), (map[ledger.Code]report.PodWait{arbiter.NotReported: {Pods: 1, Oldest: began}}); !maps.Equal(got, want) {
+	if got, want := g.Waiting(), (map[ledger.Code]report.PodWait{rules.NotReported: {Pods: 1, Oldest: began}}); !maps.Equal(got, want) {
 		t.Errorf("it is attached: %v wait, want %v", got, want)
 	}
 	g.apply(g.node("5", nil, []ledger.VolumeID{data}))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tasks are the exported functions and methods of internal/flow that make tasks, each
+// tasks are the exported functions and methods of internal/protocol that make tasks, each
 // with whether it is a method of Memory.
 func tasks(files []source) map[string]bool {
 	made := map[string]bool{}
@@ -29,7 +29,7 @@ func tasks(files []source) map[string]bool {
 	return made
 }
 
-// uses are the functions of internal/flow that a file calls, and the methods that it
+// uses are the functions of internal/protocol that a file calls, and the methods that it
 // calls of a Memory, which is called memory in every driver.
 func uses(f source) (functions, methods map[string]bool) {
 	functions, methods = map[string]bool{}, map[string]bool{}
@@ -40,11 +40,11 @@ func uses(f source) (functions, methods map[string]bool) {
 		}
 		switch fn := call.Fun.(type) {
 		case *ast.Ident:
-			functions[fn.Name] = f.folder == "internal/flow"
+			functions[fn.Name] = f.folder == "internal/protocol"
 		case *ast.SelectorExpr:
 			switch of := fn.X.(type) {
 			case *ast.Ident:
-				functions[fn.Sel.Name] = functions[fn.Sel.Name] || of.Name == "flow"
+				functions[fn.Sel.Name] = functions[fn.Sel.Name] || of.Name == "protocol"
 			case *ast.SelectorExpr:
 				methods[fn.Sel.Name] = methods[fn.Sel.Name] || of.Sel.Name == "memory"
 			}
@@ -54,16 +54,16 @@ func uses(f source) (functions, methods map[string]bool) {
 	return functions, methods
 }
 
-// The product drives every rule of internal/flow that simulator, explorer and scripts
+// The product drives every rule of internal/protocol that simulator, explorer and scripts
 // drive: what only they did would be tried by them, and missing in the product.
 func TestProductDrivesFlow(t *testing.T) {
-	flow := sources(t, "internal/flow")
+	flow := sources(t, "internal/protocol")
 	made := tasks(flow)
 	if !made["TakeOver"] || len(made) < 6 {
 		t.Fatalf("found only %v", made)
 	}
 	used := map[string]bool{}
-	for _, f := range append(append(flow, sources(t, "internal/execute")...), append(sources(t, "controller"), sources(t, "internal/tickets")...)...) {
+	for _, f := range append(append(flow, sources(t, "internal/write")...), append(sources(t, "controller"), sources(t, "internal/tickets")...)...) {
 		functions, methods := uses(f)
 		for name, method := range made {
 			used[name] = used[name] || method && methods[name] || !method && functions[name]
@@ -71,7 +71,7 @@ func TestProductDrivesFlow(t *testing.T) {
 	}
 	for name := range made {
 		if !used[name] {
-			t.Errorf("none of controller, internal/tickets and internal/execute calls %s of internal/flow", name)
+			t.Errorf("none of controller, internal/tickets and internal/write calls %s of internal/protocol", name)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	functions := declared(t, root, "internal/ledger", "internal/arbiter", "internal/flow", "internal/translate", "internal/observe", "internal/execute",
+	functions := declared(t, root, "internal/ledger", "internal/rules", "internal/protocol", "internal/convert", "internal/watch", "internal/write",
 		"internal/lead", "controller", "controller/ticket", "plugins/internal/binding", "test/world", "api/v1alpha1")
 	sections := strings.Split(string(text), "\n## ")
 	for _, i := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9"} {
@@ -40,7 +40,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 	for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
 		name := match[1]
 		last := name[strings.LastIndex(name, ".")+1:]
-		script, _ := filepath.Glob(filepath.Join(root, "internal/arbiter/testdata", name+".txt"))
+		script, _ := filepath.Glob(filepath.Join(root, "internal/rules/testdata", name+".txt"))
 		_, err := os.Stat(filepath.Join(root, name))
 		switch {
 		case functions[last], len(script) > 0, err == nil, strings.ContainsAny(name, " …*") || strings.HasPrefix(name, "-"):
@@ -66,7 +66,7 @@ func TestRisksNameTheirWorlds(t *testing.T) {
 			t.Errorf("this risk names no world in which it must be found:\n%s", risk)
 		}
 	}
-	scripts, err := filepath.Glob(filepath.Join(root, "internal/arbiter/testdata/residual/*.txt"))
+	scripts, err := filepath.Glob(filepath.Join(root, "internal/rules/testdata/residual/*.txt"))
 	if err != nil || len(scripts) == 0 || len(risks) == 0 {
 		t.Fatalf("%d risks, %d scripts: %v", len(risks), len(scripts), err)
 	}

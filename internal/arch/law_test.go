@@ -23,31 +23,31 @@ type law struct {
 var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
-	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation", "internal/tickets"})
+	core     = []string{"internal/ledger", "internal/rules", "internal/protocol"}
+	shells   = slices.Concat(core, []string{"api", "internal/convert", "internal/watch", "internal/write", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation", "internal/tickets"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
 var laws = []law{
 	{"internal/ledger", nil, none},
-	{"internal/arbiter", []string{"internal/ledger"}, none},
-	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, none},
+	{"internal/rules", []string{"internal/ledger"}, none},
+	{"internal/protocol", []string{"internal/ledger", "internal/rules"}, none},
 	{"api/client", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
 	// Integrators build on it: it must ask nothing of them but Kubernetes' own client.
 	{"api/ticket", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
 	{"api", nil, apiTypes},
 	// In-tree volumes are translated by Kubernetes' own library, which takes
 	// a logger; neither talks to a server.
-	{"internal/translate", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
+	{"internal/convert", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
 	// Decides on csi-addons' objects, which it reads as they are, and talks to no server.
 	{"internal/networkfence", slices.Concat(core, []string{"api"}), apiTypes},
 	// Decides on the objects of external-snapshotter, and on claims, as they are.
 	{"internal/operation", slices.Concat(core, []string{"api"}), apiTypes},
-	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
-	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate", "internal/operation", "internal/work"}), nil},
-	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
+	{"internal/report", slices.Concat(core, []string{"api", "internal/convert"}), nil},
+	{"internal/watch", slices.Concat(core, []string{"api", "internal/convert", "internal/operation", "internal/work"}), nil},
+	{"internal/write", slices.Concat(core, []string{"api", "internal/convert", "internal/watch", "internal/report"}), nil},
 	// Decides on tickets, for the process that places pods.
-	{"internal/tickets", slices.Concat(core, []string{"api", "internal/execute", "internal/work"}), nil},
+	{"internal/tickets", slices.Concat(core, []string{"api", "internal/write", "internal/work"}), nil},
 	{"internal/work", slices.Concat(core, []string{"internal/fair"}), nil},
 	// Knows who waits, and not for what.
 	{"internal/fair", nil, none},
@@ -67,7 +67,7 @@ var laws = []law{
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.
-	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/translate", "internal/operation"}),
+	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/convert", "internal/operation"}),
 		append([]string{"k8s.io/component-helpers/", "k8s.io/klog/v2"}, apiTypes...)},
 	{"internal/kubectl/view", []string{"internal/kubectl/facts"}, none},
 	{"internal/kubectl", slices.Concat(shells, []string{"docs"}), nil},
@@ -144,19 +144,19 @@ func TestImportLawCatches(t *testing.T) {
 	}{
 		{"internal/ledger", "time", true},
 		{"internal/ledger", "k8s.io/api/core/v1", false},
-		{"internal/ledger", module + "/internal/arbiter", false},
-		{"internal/arbiter", module + "/internal/ledger", true},
-		{"internal/arbiter", module + "/internal/translate", false},
-		{"internal/arbiter", "k8s.io/klog/v2", false},
-		{"internal/flow", module + "/internal/arbiter", true},
-		{"internal/flow", module + "/internal/execute", false},
-		{"internal/flow", "k8s.io/api/core/v1", false},
-		{"internal/arbiter", module + "/internal/flow", false},
-		{"internal/translate", "k8s.io/api/core/v1", true},
-		{"internal/translate", "k8s.io/client-go/kubernetes", false},
-		{"internal/observe", "k8s.io/client-go/informers", true},
-		{"internal/observe", module + "/internal/execute", false},
-		{"internal/execute", module + "/internal/observe", true},
+		{"internal/ledger", module + "/internal/rules", false},
+		{"internal/rules", module + "/internal/ledger", true},
+		{"internal/rules", module + "/internal/convert", false},
+		{"internal/rules", "k8s.io/klog/v2", false},
+		{"internal/protocol", module + "/internal/rules", true},
+		{"internal/protocol", module + "/internal/write", false},
+		{"internal/protocol", "k8s.io/api/core/v1", false},
+		{"internal/rules", module + "/internal/protocol", false},
+		{"internal/convert", "k8s.io/api/core/v1", true},
+		{"internal/convert", "k8s.io/client-go/kubernetes", false},
+		{"internal/watch", "k8s.io/client-go/informers", true},
+		{"internal/watch", module + "/internal/write", false},
+		{"internal/write", module + "/internal/watch", true},
 		{"webhook/pod", module + "/api/v1alpha1", true},
 		{"webhook/pod", module + "/plugins/volumehold", false},
 		{"webhook", module + "/internal/serving", true},
@@ -167,18 +167,18 @@ func TestImportLawCatches(t *testing.T) {
 		{"internal/lead", module + "/internal/ledger", false},
 		{"plugins/extender", module + "/controller/ticket", false},
 		{"controller/ticket", module + "/webhook", false},
-		{"controller/ticket", module + "/internal/execute", true},
+		{"controller/ticket", module + "/internal/write", true},
 		{"controller/ticket", module + "/cmd/moorage", false},
 		{"controller/node", module + "/internal/nodevolumes", true},
-		{"controller/node", module + "/internal/arbiter", false},
+		{"controller/node", module + "/internal/rules", false},
 		{"internal/nodevolumes", "k8s.io/api/core/v1", false},
 		{"api/v1alpha1", module + "/internal/ledger", false},
 		{"api/v1alpha1", "k8s.io/client-go/rest", false},
-		{"test/sandbox/disk/judge", module + "/internal/arbiter", false},
+		{"test/sandbox/disk/judge", module + "/internal/rules", false},
 		{"test/sandbox/disk/judge", module + "/api/v1alpha1", false},
 		{"test/sandbox/disk/judge", module + "/test/sandbox/disk/cloud", true},
 		{"controller", module + "/test/sandbox", false},
-		{"internal/kubectl/facts", module + "/internal/arbiter", true},
+		{"internal/kubectl/facts", module + "/internal/rules", true},
 		{"internal/kubectl/facts", "k8s.io/client-go/kubernetes", false},
 		{"internal/kubectl/facts", module + "/internal/kubectl/cluster", false},
 		{"internal/kubectl/list", "k8s.io/client-go/kubernetes", true},

@@ -18,7 +18,7 @@ var pure = []string{
 }
 
 // pureFolders are the packages of the core.
-var pureFolders = []string{"internal/ledger", "internal/arbiter", "internal/flow", "controller/attacher/decide"}
+var pureFolders = []string{"internal/ledger", "internal/rules", "internal/protocol", "controller/attacher/decide"}
 
 // clocks are the functions of time that read a clock or wait for one.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/moorage-dev/moorage/docs"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // shownElsewhere are codes that no session can show, with the test that does.
@@ -23,7 +23,7 @@ var shownElsewhere = map[string]string{
 // each cause of docs/kubectl.md other than a volume's.
 func TestEveryReasonHasACase(t *testing.T) {
 	shown := shownCodes(t)
-	for _, code := range arbiter.Codes() {
+	for _, code := range rules.Codes() {
 		if !shown[string(code)] {
 			t.Errorf("no session of testdata/reasons shows the reason %s: write one there (go test -run TestSessions -rewrite)", code)
 		}

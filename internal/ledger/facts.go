@@ -472,8 +472,8 @@ type Policy struct {
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
 	NetworkFence     NetworkFence    // zero: none
 	Workers          int
-	YieldNotice      *time.Duration // nil: arbiter.DefaultYieldNotice
-	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: arbiter.DefaultAfterNodeDeleted
+	YieldNotice      *time.Duration // nil: rules.DefaultYieldNotice
+	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: rules.DefaultAfterNodeDeleted
 	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
 	AttachFor        Operations     // only while the volume is attached somewhere
 	DetachFor        Operations     // only while it is attached nowhere

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // State is everything that is decided on.
@@ -73,7 +73,7 @@ type Action struct {
 	Class string
 	CIDRs []netip.Prefix
 	// For Make, Confirm and Doubt, and for NoteLook and AskLook with the look.
-	Machine arbiter.CutMachine
+	Machine rules.CutMachine
 }
 
 // ConditionType is the type of the Node's condition that the driver's storage has cut its machine off.
@@ -163,7 +163,7 @@ func (d *decider) places() []place {
 			set[place{n.Name, driver}] = true
 		}
 		if len(drivers) > 0 {
-			for _, due := range arbiter.NetworkFencesDue(d.Snapshot, n, d.Now) {
+			for _, due := range rules.NetworkFencesDue(d.Snapshot, n, d.Now) {
 				set[place{n.Name, due.Driver}] = true
 			}
 		}
@@ -192,7 +192,7 @@ func (c *Clients) overlaps(cidrs []netip.Prefix) bool {
 func (d *decider) drivers() map[string]bool {
 	set := map[string]bool{}
 	for p := range d.Snapshot.Policies() {
-		if arbiter.PolicyFor(d.Snapshot, p.Driver, "").NetworkFence.Class != "" {
+		if rules.PolicyFor(d.Snapshot, p.Driver, "").NetworkFence.Class != "" {
 			set[p.Driver] = true
 		}
 	}
@@ -211,7 +211,7 @@ func (d *decider) driverOf(f Fence) string {
 // decide decides on one place: one write at a time of each object.
 func (d *decider) decide(p place) {
 	n := d.Snapshot.Node(p.node)
-	class := arbiter.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
+	class := rules.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
 	marked := n.IsCutOff(p.driver)
 	leaving := d.leaving(p, marked)
 	by, cut := d.cutBy(n, p, class, leaving)
@@ -230,7 +230,7 @@ func (d *decider) decide(p place) {
 	if n == nil || cut {
 		return
 	}
-	for _, due := range arbiter.NetworkFencesDue(d.Snapshot, n, d.Now) {
+	for _, due := range rules.NetworkFencesDue(d.Snapshot, n, d.Now) {
 		if due.Driver == p.driver {
 			d.makeDue(n, p, due)
 		}
@@ -310,13 +310,13 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 	if !f.Confirmed && !f.Void {
 		return (!f.Succeeded || f.Changed) && n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 	}
-	switch arbiter.MayUnfenceMachine(d.Snapshot, m, d.Now) {
-	case arbiter.MayUnfence:
+	switch rules.MayUnfenceMachine(d.Snapshot, m, d.Now) {
+	case rules.MayUnfence:
 		return true
-	case arbiter.AskBeforeUnfencing:
+	case rules.AskBeforeUnfencing:
 		m.Look, m.LookSince, m.LookWord = n.NextNumber(), n.ReadySince, n.Word.UID
 		act(Action{Do: NoteLook, Machine: m})
-	case arbiter.StaysFenced:
+	case rules.StaysFenced:
 		p := place{m.Node, m.Driver}
 		switch {
 		case n == nil || !n.Exists || n.UID != m.NodeUID:
@@ -417,7 +417,7 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 // severalClasses is another NetworkFenceClass of a driver beside its policy's, or one with clients of
 // the node; empty: there is none.
 func (d *decider) severalClasses(p place) string {
-	class := arbiter.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
+	class := rules.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
 	var others []string
 	for name, driver := range d.Classes {
 		if driver == p.driver && name != class {
@@ -480,11 +480,11 @@ func comparePrefixes(a, b netip.Prefix) int {
 
 // makeDue makes the fence that is due at a node, unless one is there already, or something
 // stands in the way.
-func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
+func (d *decider) makeDue(n *ledger.Node, p place, due rules.FenceDue) {
 	if slices.ContainsFunc(d.Fences, func(f Fence) bool { return f.Ours && f.Machine.Node == p.node && f.Machine.Driver == p.driver }) {
 		return
 	}
-	machine := arbiter.CutMachine{Driver: p.driver, Node: n.Name, NodeUID: n.UID, SystemUUID: n.SystemUUID, BootID: n.BootID}
+	machine := rules.CutMachine{Driver: p.driver, Node: n.Name, NodeUID: n.UID, SystemUUID: n.SystemUUID, BootID: n.BootID}
 	name := fenceName(machine)
 	listed, read := d.listed(p, due.Class)
 	switch driver, exists := d.Classes[due.Class]; {
@@ -541,7 +541,7 @@ func (d *decider) overlapped(p place, cidrs []netip.Prefix) string {
 }
 
 // fenceName is the name of a machine's NetworkFence: one for each boot.
-func fenceName(m arbiter.CutMachine) string {
+func fenceName(m rules.CutMachine) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{m.Driver, m.NodeUID, m.SystemUUID, m.BootID}, "\x00")))
 	return "moorage-" + hex.EncodeToString(sum[:10])
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 const driver = "rbd.example.com"
@@ -522,7 +522,7 @@ func TestCondition(t *testing.T) {
 	if got := (Action{Driver: driver}).ConditionType(); got != v1alpha1.NetworkFencePrefix+driver {
 		t.Error(got)
 	}
-	if m := (arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "1"}); fenceName(m) == fenceName(arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "2"}) {
+	if m := (rules.CutMachine{Driver: "d", NodeUID: "u", BootID: "1"}); fenceName(m) == fenceName(rules.CutMachine{Driver: "d", NodeUID: "u", BootID: "2"}) {
 		t.Error("two boots have one name")
 	}
 }

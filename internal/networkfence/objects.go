@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // GroupVersion is the version of csi-addons' API that is read and written.
@@ -78,7 +78,7 @@ type Fence struct {
 
 	// For a fence of Moorage.
 	Ours      bool
-	Machine   arbiter.CutMachine
+	Machine   rules.CutMachine
 	Confirmed bool // and neither void nor over
 	Void      bool // and not over
 	Over      bool
@@ -107,7 +107,7 @@ func FenceOf(o *unstructured.Unstructured) Fence {
 	if f.Ours = a[annotationNode] != "" && a[annotationDriver] != ""; f.Ours {
 		is := func(word string) bool { return a[annotationState] == word+" "+f.UID }
 		f.Confirmed, f.Void, f.Over = is(confirmed), is(void), is(over)
-		f.Machine = arbiter.CutMachine{
+		f.Machine = rules.CutMachine{
 			Driver: a[annotationDriver], Node: ledger.NodeName(a[annotationNode]), NodeUID: a[annotationNodeUID],
 			SystemUUID: a[annotationSystemUUID], BootID: a[annotationBootID],
 		}

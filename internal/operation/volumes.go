@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // volume is a volume of an operation, as a ticket names it.
@@ -77,7 +77,7 @@ func (d *decision) claimOf(pv *ledger.PersistentVolume) *ledger.Claim {
 
 // volume is a PersistentVolume as a ticket names it: by its claim, where it has one.
 func (d *decision) volume(pv *ledger.PersistentVolume) volume {
-	v := volume{pv: pv.Name, driver: pv.Volume.Driver, policy: arbiter.PolicyFor(d.Snapshot, pv.Volume.Driver, pv.Class)}
+	v := volume{pv: pv.Name, driver: pv.Volume.Driver, policy: rules.PolicyFor(d.Snapshot, pv.Volume.Driver, pv.Class)}
 	if c := d.claimOf(pv); c != nil {
 		v.namespace = c.Key.Namespace
 		v.of.Claim = &v1alpha1.ClaimReference{Name: c.Key.Name, UID: types.UID(c.UID)}
@@ -107,7 +107,7 @@ func (d *decision) ofClone(w *Work) ([]volume, bool) {
 		return nil, false
 	}
 	if w.Outside {
-		if policy := arbiter.PolicyFor(d.Snapshot, class.Driver, target.Class); (policy.AttachFor | policy.DetachFor).Has(ledger.OperationClone) {
+		if policy := rules.PolicyFor(d.Snapshot, class.Driver, target.Class); (policy.AttachFor | policy.DetachFor).Has(ledger.OperationClone) {
 			d.trouble(w, ReasonOutside, "its source is in namespace "+w.Claim.Namespace+": no ticket is made for a claim of another namespace, so have the source attached or detached there as the driver needs it")
 		}
 		return nil, false

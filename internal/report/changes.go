@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // A change is reported once: an event is the difference between an object's former content and the
@@ -30,7 +30,7 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	if c == nil || c.Status != metav1.ConditionTrue {
 		c = meta.FindStatusCondition(h.Status.Conditions, v1alpha1.HoldAttached)
 	}
-	if c == nil || c.Status == metav1.ConditionFalse || arbiter.Transient(ledger.Code(c.Reason)) {
+	if c == nil || c.Status == metav1.ConditionFalse || rules.Transient(ledger.Code(c.Reason)) {
 		return concern{}
 	}
 	return concern{c.Reason, c.Message}

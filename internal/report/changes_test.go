@@ -14,9 +14,9 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // heard makes events that remember their objects.
@@ -66,11 +66,11 @@ func TestHoldChanged(t *testing.T) {
 	e, events := heard()
 	claim := &ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c"}
 	held := holdWith("", "", "", "")
-	inUse := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.InUse, "in use")
-	failed := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine")
-	again := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine, request 2")
-	lost := holdWith(v1alpha1.HoldAttached, metav1.ConditionUnknown, arbiter.NodeUnreachable, "not ready")
-	refused := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, arbiter.AttachFailed, "no such disk") // waiting pods are told
+	inUse := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, rules.InUse, "in use")
+	failed := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, rules.DetachFailed, "no such machine")
+	again := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, rules.DetachFailed, "no such machine, request 2")
+	lost := holdWith(v1alpha1.HoldAttached, metav1.ConditionUnknown, rules.NodeUnreachable, "not ready")
+	refused := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, rules.AttachFailed, "no such disk") // waiting pods are told
 	free := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, "Detached", "")
 	free.Status.Holder = nil
 
@@ -142,7 +142,7 @@ func TestClaimsAreTold(t *testing.T) {
 	e, events := heard()
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "p"}
 	claim := &ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c"}
-	e.Waits(pod, claim, arbiter.Reason{Code: arbiter.AttachFailed, Claim: "data", Node: "n1", Detail: "no such disk"})
+	e.Waits(pod, claim, rules.Reason{Code: rules.AttachFailed, Claim: "data", Node: "n1", Detail: "no such disk"})
 	expect(t, "it waits", events(), []string{"Warning FailedAttachVolume AttachFailed: ", "Pod"},
 		[]string{"Warning FailedAttachVolume pod db waits: AttachFailed: ", "no such disk", "PersistentVolumeClaim"})
 	e.Ready(pod, "n1", []*ledger.Claim{claim})
@@ -151,7 +151,7 @@ func TestClaimsAreTold(t *testing.T) {
 	var none *report.Events
 	none.HoldChanged(nil, holdWith("", "", "", ""), claim) // no recorder is no reason to fail
 	none.TicketChanged(nil, &v1alpha1.VolumeTicket{})
-	none.Waits(pod, claim, arbiter.Reason{})
+	none.Waits(pod, claim, rules.Reason{})
 	none.Ready(pod, "n1", nil)
 }
 
@@ -165,8 +165,8 @@ func TestTransientCodesAreDocumented(t *testing.T) {
 	for code := range strings.SplitSeq(list, ", ") {
 		documented = append(documented, strings.Trim(code, "`"))
 	}
-	for _, code := range arbiter.Codes() {
-		if arbiter.Transient(code) {
+	for _, code := range rules.Codes() {
+		if rules.Transient(code) {
 			passing = append(passing, string(code))
 		}
 	}

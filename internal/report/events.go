@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // The reasons of events. Attach and failed attach have the attach/detach controller's reasons,
@@ -72,13 +72,13 @@ func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
 
 // Waits tells a pod the lasting reason why one of its volumes is not there, and the volume's claim;
 // claim is nil when there is none, or when HoldChanged tells it.
-func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reason) {
+func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason rules.Reason) {
 	if e == nil {
 		return
 	}
 	e.log.Info("A pod waits for a volume", append(fields(reason), "pod", klog.KRef(pod.Namespace, pod.Name))...)
 	name := eventVolumeWaits
-	if reason.Code == arbiter.AttachFailed || reason.Code == arbiter.HeldElsewhere {
+	if reason.Code == rules.AttachFailed || reason.Code == rules.HeldElsewhere {
 		name = eventFailedAttach // as the attach/detach controller does
 	}
 	e.warn(OfPod(pod), name, fmt.Sprintf("%s: %s", reason.Code, reason.Message()))
@@ -181,7 +181,7 @@ func (e *Events) FlexVolume(name string, uid types.UID) {
 
 // fields are a reason's log fields: its code, and its objects. The message quotes drivers and names
 // people's pods; events and conditions have it.
-func fields(reason arbiter.Reason) []any {
+func fields(reason rules.Reason) []any {
 	list := []any{"reason", reason.Code}
 	if !reason.Volume.IsZero() {
 		list = append(list, "volume", reason.Volume.String())

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // forcedTimeout bounds how long a volume waits for its event to be written.
@@ -33,7 +33,7 @@ func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.F
 		return false
 	}
 	proves := "a time, which does not prove that the machine writes to it no more"
-	if arbiter.Proves(f.Rule) {
+	if rules.Proves(f.Rule) {
 		proves = "proof that the machine writes to it no more"
 	}
 	message := fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s: %s", v, f.Rule, proves)

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -22,7 +22,7 @@ func TestForcedDetachIsToldOnce(t *testing.T) {
 	server := apitest.Start(t)
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "i"}
 	of := func(node, attachment, nodeUID string, since int64) ledger.Fence {
-		return ledger.Fence{Node: ledger.NodeName(node), Attachment: attachment, NodeUID: nodeUID, Since: since, Rule: arbiter.AfterPodGone}
+		return ledger.Fence{Node: ledger.NodeName(node), Attachment: attachment, NodeUID: nodeUID, Since: since, Rule: rules.AfterPodGone}
 	}
 	for i, step := range []struct {
 		v    ledger.VolumeID
@@ -66,7 +66,7 @@ func TestForcedDetachIsToldAtTheEndOfATerm(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	leader := report.NewEvents(ctx, server.Kube)
 	end()
-	f := ledger.Fence{Node: "n1", Attachment: "a", Rule: arbiter.OutOfService}
+	f := ledger.Fence{Node: "n1", Attachment: "a", Rule: rules.OutOfService}
 	leader.ForcedDetach(ctx, ledger.VolumeID{Driver: "d", Handle: "h"}, f)
 	list, err := server.Kube.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {

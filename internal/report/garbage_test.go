@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // fromKubelet is the Node as the controller reads it in protobuf after a kubelet has written it in
@@ -30,7 +30,7 @@ func fromKubelet(t *testing.T, inUse ...corev1.UniqueVolumeName) ledger.NodeStat
 	if err := seen.Unmarshal(raw); err != nil {
 		t.Fatal(err)
 	}
-	return translate.Node(&seen)
+	return convert.Node(&seen)
 }
 
 // collected is the result of a scrape of a ledger: how many series, or the panic that would end the

@@ -15,9 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // wantMetrics fails the test unless a scrape shows these samples of the named metrics.
@@ -43,7 +43,7 @@ func TestLeading(t *testing.T) {
 	names := []string{"moorage_leading", "moorage_pods_waiting", "moorage_pods_waiting_oldest_timestamp_seconds", "moorage_queue_depth"}
 	wantMetrics(t, m, standsBy, names...)
 	end := m.Leads(map[string]func() int{"pods": func() int { return 3 }}, func() map[ledger.Code]report.PodWait {
-		return map[ledger.Code]report.PodWait{arbiter.DetachFailed: {Pods: 2, Oldest: time.Unix(700, 0)}}
+		return map[ledger.Code]report.PodWait{rules.DetachFailed: {Pods: 2, Oldest: time.Unix(700, 0)}}
 	})
 	wantMetrics(t, m, "moorage_leading 1\n"+
 		"moorage_pods_waiting{reason=\"DetachFailed\"} 2\n"+
@@ -64,8 +64,8 @@ func TestVolumesByState(t *testing.T) {
 		l.Apply(now, ledger.HoldSeen{Volume: volume(handle), Hold: h})
 	}
 	hold("a", ledger.Hold{Node: "n1", State: ledger.HoldHeld})
-	hold("b", ledger.Hold{Node: "n1", State: ledger.HoldDetachPending, Reason: arbiter.NodeUnreachable, Fences: []ledger.Fence{{Node: "dead"}}})
-	hold("c", ledger.Hold{Node: "n2", State: ledger.HoldDetachPending, Reason: arbiter.NodeUnreachable, Fences: []ledger.Fence{{Node: "dead"}, {Node: "gone"}}})
+	hold("b", ledger.Hold{Node: "n1", State: ledger.HoldDetachPending, Reason: rules.NodeUnreachable, Fences: []ledger.Fence{{Node: "dead"}}})
+	hold("c", ledger.Hold{Node: "n2", State: ledger.HoldDetachPending, Reason: rules.NodeUnreachable, Fences: []ledger.Fence{{Node: "dead"}, {Node: "gone"}}})
 	l.Apply(now, ledger.PersistentVolume{Name: "shared", Version: "1", Volume: volume("shared"), Access: ledger.AccessMany})
 	l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(volume("shared"), "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "shared", Attached: true})
 	l.Apply(now, ledger.PersistentVolume{Name: "new", Version: "1", Volume: volume("new"), Access: ledger.AccessNode})

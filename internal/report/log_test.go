@@ -11,9 +11,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Each event is logged with its reason's code as a field, and without the driver's words, which may
@@ -23,8 +23,8 @@ func TestEventsAreLogged(t *testing.T) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
 	e := report.NewEventsIn(klog.NewContext(t.Context(), logger), record.NewFakeRecorder(9))
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
-	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
-	e.ForcedDetach(t.Context(), volume, ledger.Fence{Node: "n3", Rule: arbiter.OutOfService})
+	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, rules.Reason{Code: rules.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
+	e.ForcedDetach(t.Context(), volume, ledger.Fence{Node: "n3", Rule: rules.OutOfService})
 	e.Difference(report.OfNode("n4"), "BooksDiffer", "password=y")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for i, want := range [][]string{
@@ -42,6 +42,6 @@ func TestEventsAreLogged(t *testing.T) {
 		t.Errorf("a driver's words are logged:\n%s", out.String())
 	}
 	var none *report.Events
-	none.Waits(&ledger.Pod{}, nil, arbiter.Reason{}) // no recorder is no reason to fail
+	none.Waits(&ledger.Pod{}, nil, rules.Reason{}) // no recorder is no reason to fail
 	none.ForcedDetach(t.Context(), volume, ledger.Fence{})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // The results of an operation, as metric labels.
@@ -109,7 +109,7 @@ func (m *Metrics) operation(name, driver string, took time.Duration) {
 }
 
 // Step records an executed step, and its outcome.
-func (m *Metrics) Step(step arbiter.Step, err error) {
+func (m *Metrics) Step(step rules.Step, err error) {
 	if m == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (m *Metrics) Forced(rule string) {
 }
 
 // TicketEnded counts an ended ticket; pods' tickets are left out.
-func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
+func (m *Metrics) TicketEnded(kind ledger.TicketType, cause rules.EndCause) {
 	if m != nil {
 		m.ended.WithLabelValues(string(kind), string(cause)).Inc()
 	}
@@ -161,7 +161,7 @@ func (m *Metrics) Differences(code string, n int) {
 }
 
 // Violations counts the findings of an audit.
-func (m *Metrics) Violations(found []arbiter.Violation) {
+func (m *Metrics) Violations(found []rules.Violation) {
 	if m == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // owned is a ticket of a namespace that an object owns.
@@ -21,7 +21,7 @@ func owned(namespace string, owner metav1.OwnerReference) *v1alpha1.VolumeTicket
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "t", OwnerReferences: []metav1.OwnerReference{owner}},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n1"},
-		Status:     v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: string(arbiter.ClaimMissing)}}},
+		Status:     v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: string(rules.ClaimMissing)}}},
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 		owner := longest
 		test.change(&owner)
 		e.TicketChanged(nil, owned("shop", owner))
-		e.TicketEnded(owned("shop", owner), arbiter.EndTimeOver)
+		e.TicketEnded(owned("shop", owner), rules.EndTimeOver)
 		if tickets, owners := told(); tickets != 2 || owners != test.want {
 			t.Errorf("%s: the ticket has %d events, want 2, and its owner %d, want %d", name, tickets, owners, test.want)
 		}
@@ -89,7 +89,7 @@ func TestTicketsEventsHaveAQuota(t *testing.T) {
 	many("other", 1)
 	expect("another namespace's ticket", 1, 1)
 	for range 300 {
-		e.TicketEnded(owned("many", metav1.OwnerReference{}), arbiter.EndTimeOver)
+		e.TicketEnded(owned("many", metav1.OwnerReference{}), rules.EndTimeOver)
 	}
 	expect("their ends", 10, 10)
 	*clock = clock.Add(4 * time.Second)

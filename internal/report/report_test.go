@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 func TestMetrics(t *testing.T) {
@@ -38,11 +38,11 @@ func TestMetrics(t *testing.T) {
 	none := func() map[ledger.Code]report.PodWait { return nil }
 	m.Leads(map[string]func() int{"volumes": func() int { return 1 }}, none)
 	m.Leads(map[string]func() int{"volumes": func() int { return 7 }}, none)
-	m.Step(arbiter.Step{Do: arbiter.Report}, nil)
-	m.Step(arbiter.Step{Do: arbiter.Report}, flow.ErrStale)
-	m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: arbiter.OutOfService}, nil)
-	m.Step(arbiter.Step{Do: arbiter.Unreport, Rule: arbiter.OutOfService}, nil) // a forced detach is counted once
-	m.Violations([]arbiter.Violation{{Invariant: "I1"}, {Invariant: "I1"}})
+	m.Step(rules.Step{Do: rules.Report}, nil)
+	m.Step(rules.Step{Do: rules.Report}, protocol.ErrStale)
+	m.Step(rules.Step{Do: rules.DeleteAttachment, Rule: rules.OutOfService}, nil)
+	m.Step(rules.Step{Do: rules.Unreport, Rule: rules.OutOfService}, nil) // a forced detach is counted once
+	m.Violations([]rules.Violation{{Invariant: "I1"}, {Invariant: "I1"}})
 	m.Attached("d", 2*time.Second)
 	m.Detached("d", time.Second)
 	want := `
@@ -97,8 +97,8 @@ moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Ma
 		t.Errorf("%d series of operations (%v), want attach and detach", n, err)
 	}
 	var nothing *report.Metrics
-	nothing.Step(arbiter.Step{}, nil)
-	nothing.Forced(arbiter.OutOfService)
+	nothing.Step(rules.Step{}, nil)
+	nothing.Forced(rules.OutOfService)
 	nothing.Attached("d", 0)
 	nothing.Violations(nil)
 	nothing.Leads(nil, nil)()
@@ -109,11 +109,11 @@ func TestEvents(t *testing.T) {
 	e := report.NewEventsWith(recorder)
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
-	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: v, Node: "n1"})
-	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
-	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.HeldElsewhere, Volume: v, Node: "n2"})
-	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.OutOfService})
-	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.AfterPodGone})
+	e.Waits(pod, nil, rules.Reason{Code: rules.NodeUnreachable, Volume: v, Node: "n1"})
+	e.Waits(pod, nil, rules.Reason{Code: rules.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
+	e.Waits(pod, nil, rules.Reason{Code: rules.HeldElsewhere, Volume: v, Node: "n2"})
+	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: rules.OutOfService})
+	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: rules.AfterPodGone})
 	for _, want := range [][]string{
 		{"VolumeWait", "NodeUnreachable", "out-of-service"},
 		{"FailedAttachVolume", "no such disk"},
@@ -132,19 +132,19 @@ func TestEvents(t *testing.T) {
 		t.Errorf("one event too many: %s", <-recorder.Events)
 	}
 	var none *report.Events
-	none.Waits(pod, nil, arbiter.Reason{})
+	none.Waits(pod, nil, rules.Reason{})
 	none.ForcedDetach(t.Context(), v, ledger.Fence{})
 }
 
 // A wait that may be for ever never counts as passing.
 func TestTransient(t *testing.T) {
-	for _, c := range []ledger.Code{arbiter.NodeUnreachable, arbiter.InUseUnknown, arbiter.AttachFailed, arbiter.DetachFailed,
-		arbiter.HeldElsewhere, arbiter.ForeignAttachment, arbiter.NoFreeSlot, arbiter.ClaimMissing, arbiter.NodeUnmanaged} {
-		if arbiter.Transient(c) {
+	for _, c := range []ledger.Code{rules.NodeUnreachable, rules.InUseUnknown, rules.AttachFailed, rules.DetachFailed,
+		rules.HeldElsewhere, rules.ForeignAttachment, rules.NoFreeSlot, rules.ClaimMissing, rules.NodeUnmanaged} {
+		if rules.Transient(c) {
 			t.Errorf("%s is taken for transient", c)
 		}
 	}
-	if !arbiter.Transient(arbiter.Attaching) || !arbiter.Transient(arbiter.NotReported) {
+	if !rules.Transient(rules.Attaching) || !rules.Transient(rules.NotReported) {
 		t.Error("an attach that goes as it should is told at once")
 	}
 }
@@ -155,7 +155,7 @@ func TestTicketEnded(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	e := report.NewEventsWith(recorder)
 	ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"}, Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketBackup, NodeName: "n1"}}
-	for _, cause := range arbiter.EndCauses() {
+	for _, cause := range rules.EndCauses() {
 		ticket.OwnerReferences = nil
 		e.TicketEnded(ticket, cause)
 		if got := <-recorder.Events; !strings.Contains(got, "TicketEnded "+string(cause)+": ") || strings.HasSuffix(got, string(cause)) {
@@ -171,8 +171,8 @@ func TestTicketEnded(t *testing.T) {
 	if len(recorder.Events) > 0 {
 		t.Errorf("one event too many: %s", <-recorder.Events)
 	}
-	e.TicketEnded(nil, arbiter.EndTimeOver)
-	(*report.Events)(nil).TicketEnded(ticket, arbiter.EndTimeOver)
+	e.TicketEnded(nil, rules.EndTimeOver)
+	(*report.Events)(nil).TicketEnded(ticket, rules.EndTimeOver)
 }
 
 // A refusal may have a text of any length. An event has as much of it as an event's note may have:

@@ -10,9 +10,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // TicketChanged reports on a VolumeTicket, and on its owner, its changes: Granted, Satisfied and
@@ -24,7 +24,7 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	}
 	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied, v1alpha1.TicketYielding} {
 		c := meta.FindStatusCondition(now.Status.Conditions, kind)
-		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && arbiter.Transient(ledger.Code(c.Reason)) {
+		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && rules.Transient(ledger.Code(c.Reason)) {
 			continue
 		}
 		if old != nil {
@@ -64,28 +64,28 @@ func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav
 
 // TicketEnded tells a VolumeTicket that the controller has deleted it, and why; and its owner,
 // which outlives it.
-func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
+func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause rules.EndCause) {
 	if e == nil || t == nil {
 		return
 	}
 	e.log.Info("A ticket ends", "reason", eventTicketEnded, "ticket", klog.KObj(t), "type", t.Spec.Type, "cause", cause, "at", t.Node())
 	message := fmt.Sprintf("%s: %s", cause, whyEnded(t, cause))
-	if cause == arbiter.EndTimeOver {
+	if cause == rules.EndTimeOver {
 		e.tellTicket(t, e.quotas.ends, e.tell, eventTicketEnded, message)
 		return
 	}
 	e.tellTicket(t, e.quotas.ends, e.warn, eventTicketEnded, message)
 }
 
-func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
+func whyEnded(t *v1alpha1.VolumeTicket, cause rules.EndCause) string {
 	switch cause {
-	case arbiter.EndTimeOver:
+	case rules.EndTimeOver:
 		return "its ttlSeconds are over"
-	case arbiter.EndNodeCordoned:
+	case rules.EndNodeCordoned:
 		return fmt.Sprintf("node %s is cordoned, and it says onDrain: End", t.Node())
-	case arbiter.EndNodeDeleted:
+	case rules.EndNodeDeleted:
 		return fmt.Sprintf("node %s does not exist any more (endTickets.afterNodeDeleted)", t.Node())
-	case arbiter.EndNodeUnreachable:
+	case rules.EndNodeUnreachable:
 		return fmt.Sprintf("node %s has not been ready for too long (endTickets.afterNodeUnreachable)", t.Node())
 	}
 	return string(cause)
@@ -112,7 +112,7 @@ func ownerOf(t *v1alpha1.VolumeTicket) (Object, bool) {
 	if owner == nil && len(t.OwnerReferences) > 0 {
 		owner = &t.OwnerReferences[0]
 	}
-	if owner == nil || !translate.RealOwner(owner) {
+	if owner == nil || !convert.RealOwner(owner) {
 		return Object{}, false
 	}
 	return Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: t.Namespace, Name: owner.Name, UID: string(owner.UID)}, true

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // upstream are the attach/detach controller's metrics under its own names, so that
@@ -36,7 +36,7 @@ func newUpstream() upstream {
 // force counts a detach by a rule of force, by upstream's reason for it.
 func (u upstream) force(rule string) {
 	reason := "timeout"
-	if rule == arbiter.OutOfService {
+	if rule == rules.OutOfService {
 		reason = "out-of-service"
 	}
 	u.forced.WithLabelValues(reason).Inc()

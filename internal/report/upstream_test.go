@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 func TestUpstreamsMetrics(t *testing.T) {
@@ -22,8 +22,8 @@ func TestUpstreamsMetrics(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "t"}
 	l.Apply(now, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{iscsi}})
 	m := report.NewMetrics(l.Snapshot)
-	for _, rule := range []string{arbiter.OutOfService, arbiter.AfterPodGone, arbiter.AfterUnreachable} {
-		m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: rule}, nil)
+	for _, rule := range []string{rules.OutOfService, rules.AfterPodGone, rules.AfterUnreachable} {
+		m.Step(rules.Step{Do: rules.DeleteAttachment, Rule: rule}, nil)
 	}
 	m.Attached("d", 2*time.Second)
 	want := `

@@ -5,8 +5,8 @@ package report
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // world shows the facts at each scrape: slots and tickets.
@@ -111,7 +111,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 			if n.IsCutOff(d.Name) {
 				gauge(w.cutOff, 1, string(at.node), at.driver)
 			}
-			if limit := arbiter.Limit(d, arbiter.PolicyFor(s, d.Name, "")); d.Registered && limit != ledger.NoLimit {
+			if limit := rules.Limit(d, rules.PolicyFor(s, d.Name, "")); d.Registered && limit != ledger.NoLimit {
 				gauge(w.limit, float64(limit), string(at.node), at.driver)
 			}
 		}
@@ -131,7 +131,7 @@ func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc
 		gauge(w.underWay, float64(n), driver)
 	}
 	for p := range s.Policies() {
-		if rule := arbiter.PolicyFor(s, p.Driver, ""); rule.Name == p.Name && rule.Workers > 0 {
+		if rule := rules.PolicyFor(s, p.Driver, ""); rule.Name == p.Name && rule.Workers > 0 {
 			gauge(w.workers, float64(rule.Workers), p.Driver)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc
 func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	braked := map[ledger.Zone]int32{}
 	for p := range s.Policies() {
-		for _, z := range arbiter.HeldZones(s, p.Driver, p.Class) {
+		for _, z := range rules.HeldZones(s, p.Driver, p.Class) {
 			braked[z.Brake.Zone] = z.Unreachable
 		}
 	}
@@ -230,7 +230,7 @@ func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Des
 	count := map[ledger.NodeName]int{}
 	for v := range s.Volumes() {
 		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; arbiter.Unexplained(s, p) {
+			if p := &v.NodeVolumes[i]; rules.Unexplained(s, p) {
 				count[p.Node]++
 			}
 		}

@@ -6,7 +6,7 @@
 // nothing is promised twice.
 //
 // Reads: snapshots; the pods that wait (Waits); through flow, a claim or a node before a ticket loses
-// its grant because there is none. Decides: flow.Round; arbiter.Line and Keeps. Writes, through flow:
+// its grant because there is none. Decides: protocol.Round; rules.Line and Keeps. Writes, through flow:
 // the ticket's status.
 //
 // A term begins with every pending ticket in doubt, and takes each over by writing

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While
@@ -77,7 +77,7 @@ type hanging struct {
 	end chan struct{}
 }
 
-func (h *hanging) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+func (h *hanging) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
 	if task.Commit.Phase != ledger.TicketGranted {
 		<-h.end
 	}

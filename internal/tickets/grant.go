@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // grantAt decides on the pending tickets of one node, and begins to write what follows. It returns
@@ -27,7 +27,7 @@ func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Durati
 	decided, lapses := k.decide([]ledger.NodeName{name}, nil)
 	k.config.Order.Unlock()
 	k.write(ctx, decided)
-	after := flow.Sooner(lapses, flow.Resumes(k.config.Cache.Snapshot(), name, began, k.refused.left(began)))
+	after := protocol.Sooner(lapses, protocol.Resumes(k.config.Cache.Snapshot(), name, began, k.refused.left(began)))
 	if after == 0 {
 		return 0, nil
 	}
@@ -41,23 +41,23 @@ const maxRounds = 5
 // decide decides on the pending tickets of some nodes, of which before, if set, says so, and has the
 // ledger know of the grants: whatever is decided next sees them. It returns what is to be written, and
 // when the first pod's time is over for which something was kept. The caller holds Order.
-func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []flow.Decided, lapses time.Duration) {
+func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []protocol.Decided, lapses time.Duration) {
 	for range maxRounds {
 		s, now := k.config.Cache.Snapshot(), k.config.Now()
 		line := k.config.Arbiter.Line(s, k.config.Waits.line(s, now), now)
-		var round []flow.Decided
+		var round []protocol.Decided
 		for _, n := range nodes {
-			round = append(round, flow.Round(line.At(n), s, now, k.refused.left(now), before)...)
+			round = append(round, protocol.Round(line.At(n), s, now, k.refused.left(now), before)...)
 		}
-		for _, e := range flow.Announce(round) {
+		for _, e := range protocol.Announce(round) {
 			k.config.Cache.Apply(e)
 		}
 		s, again := k.config.Cache.Snapshot(), false
 		var granted []*ledger.Ticket
 		for _, d := range round {
-			if t := s.Ticket(d.Ticket.ID); d.Ruling == flow.Grant && t != nil && t.Granting {
+			if t := s.Ticket(d.Ticket.ID); d.Ruling == protocol.Grant && t != nil && t.Granting {
 				granted = append(granted, t)
-			} else if d.Ruling == flow.Grant {
+			} else if d.Ruling == protocol.Grant {
 				again = again || t != nil && t.UID == d.Ticket.UID // it has another version by now
 				continue
 			}
@@ -78,12 +78,12 @@ func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) {
 		return
 	}
 	s := k.config.Cache.Snapshot()
-	r := arbiter.PodRequest(s, pod)
-	nodes := flow.Rivals(s, r, n)
+	r := rules.PodRequest(s, pod)
+	nodes := protocol.Rivals(s, r, n)
 	if len(nodes) == 0 {
 		return
 	}
-	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return arbiter.RanksBefore(t, r) })
+	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return rules.RanksBefore(t, r) })
 	k.write(*term, decided)
 }
 
@@ -92,16 +92,16 @@ const maxTold = 8
 
 // write begins to write decisions. A grant is written at once. Of why tickets wait only so much is
 // written as Config.Turn lets pass.
-func (k *Keeper) write(ctx context.Context, decided []flow.Decided) {
+func (k *Keeper) write(ctx context.Context, decided []protocol.Decided) {
 	for _, d := range decided {
-		task := flow.Decide(d)
-		if d.Ruling != flow.Grant {
+		task := protocol.Decide(d)
+		if d.Ruling != protocol.Grant {
 			if next, err := k.granted(d.Ticket)(task.Commit); err == nil && next == nil || !k.telling.begin(d.Ticket.ID) {
 				continue
 			}
 		}
 		k.writing.Go(func() {
-			if d.Ruling != flow.Grant {
+			if d.Ruling != protocol.Grant {
 				defer k.telling.end(d.Ticket.ID)
 				k.told <- struct{}{}
 				defer func() { <-k.told }()
@@ -115,13 +115,13 @@ func (k *Keeper) write(ctx context.Context, decided []flow.Decided) {
 }
 
 // wrote has a ticket decided on again whose decision could not be written.
-func (k *Keeper) wrote(ctx context.Context, d flow.Decided, err error) {
-	end := flow.AttemptEnd(err)
+func (k *Keeper) wrote(ctx context.Context, d protocol.Decided, err error) {
+	end := protocol.AttemptEnd(err)
 	k.refused.end(d.Ticket, end, k.config.Now())
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if end != flow.Stale {
+	if end != protocol.Stale {
 		work.Log(ctx, grantsName, d.Ticket.ID, err, k.refused.left(k.config.Now())(d.Ticket))
 	}
 	k.nodes.Add(d.Ticket.Node)
@@ -155,11 +155,11 @@ func (t *telling) end(id ledger.TicketID) {
 // refused keeps the pauses of tickets of which a write failed. Safe for parallel use.
 type refused struct {
 	mu     sync.Mutex
-	pauses flow.TicketPauses
+	pauses protocol.TicketPauses
 }
 
 // left says for how long a ticket is left alone from a time on.
-func (r *refused) left(now time.Time) flow.Paused {
+func (r *refused) left(now time.Time) protocol.Paused {
 	return func(t *ledger.Ticket) time.Duration {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -167,23 +167,23 @@ func (r *refused) left(now time.Time) flow.Paused {
 	}
 }
 
-func (r *refused) end(t *ledger.Ticket, end flow.End, now time.Time) {
+func (r *refused) end(t *ledger.Ticket, end protocol.End, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pauses.End(t, end, work.Spread, now)
 }
 
 // carry writes what was decided on a ticket.
-func (k *Keeper) carry(ctx context.Context, task flow.Task) error {
+func (k *Keeper) carry(ctx context.Context, task protocol.Task) error {
 	return k.config.Write.Carry(ctx, task, k.granted(task.Ticket))
 }
 
 // granted makes a ticket's status with condition Granted, as a decision has it.
-func (k *Keeper) granted(t *ledger.Ticket) execute.Status {
-	return func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
+func (k *Keeper) granted(t *ledger.Ticket) write.Status {
+	return func(r protocol.Request) (*v1alpha1.VolumeTicket, error) {
 		object, ok := k.config.Cache.Ticket(t.ID)
 		if !ok || object.ResourceVersion != r.Version {
-			return nil, fmt.Errorf("%w: ticket %s has another version", flow.ErrStale, t.ID)
+			return nil, fmt.Errorf("%w: ticket %s has another version", protocol.ErrStale, t.ID)
 		}
 		granted := Condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, k.config.Now())
 		chosen := r.Node != "" && object.Status.NodeName != string(r.Node)
@@ -207,7 +207,7 @@ func (k *Keeper) granted(t *ledger.Ticket) execute.Status {
 }
 
 // yielding puts down whether a ticket is asked to let go of its volumes, until when, and for whom.
-func yielding(t *v1alpha1.VolumeTicket, r flow.Request) {
+func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.TicketYielding)
 	if r.YieldingSince == 0 {
 		return
@@ -217,7 +217,7 @@ func yielding(t *v1alpha1.VolumeTicket, r flow.Request) {
 
 // askedFor is the condition by which a ticket is asked, since a time in seconds since 1970, to let
 // go of its volumes within a notice.
-func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v arbiter.Verdict) metav1.Condition {
+func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v rules.Verdict) metav1.Condition {
 	since := time.Unix(began, 0)
 	c := Condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)
 	c.Message = "let go by " + since.Add(notice).UTC().Format(time.RFC3339) + ": " + message(v)

@@ -12,30 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Cache is what is known: package observe has it.
+// Cache is what is known: package watch has it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
-// Writer is how things are written: package execute has it.
+// Writer is how things are written: package write has it.
 type Writer interface {
-	Carry(context.Context, flow.Task, execute.Status) error
+	Carry(context.Context, protocol.Task, write.Status) error
 }
 
 // Config is what a Keeper works with. All but Turn must be set.
 type Config struct {
 	Cache   Cache
 	Write   Writer
-	Arbiter arbiter.Arbiter
+	Arbiter rules.Arbiter
 	Now     func() time.Time
 	// Order is held while anything is promised, to a ticket or to a pod.
 	Order sync.Locker
@@ -137,10 +137,10 @@ func (k *Keeper) Touched(t ledger.Touched) {
 	}
 	s := k.config.Cache.Snapshot()
 	for _, n := range t.Nodes {
-		if flow.Pending(s, n) {
+		if protocol.Pending(s, n) {
 			k.nodes.Add(n)
 		}
-		for _, id := range flow.EmptiedWith(s, n) {
+		for _, id := range protocol.EmptiedWith(s, n) {
 			k.rest.Add(id)
 		}
 	}
@@ -167,7 +167,7 @@ func (k *Keeper) wake(nodes []ledger.NodeName, tickets []ledger.TicketID) {
 
 // touchedVolume has the tickets looked at that a volume matters to.
 func (k *Keeper) touchedVolume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
-	tickets, _, nodes := flow.Users(k.config.Cache.Snapshot(), id)
+	tickets, _, nodes := protocol.Users(k.config.Cache.Snapshot(), id)
 	k.wake(nodes, tickets)
 	return 0, nil
 }
@@ -181,7 +181,7 @@ func (k *Keeper) Lapse() {
 	k.before, k.at = s, now
 	k.mu.Unlock()
 	for t := range s.Tickets() {
-		if arbiter.FencedSince(before, at, s, now, arbiter.TicketRequest(s, t)) {
+		if rules.FencedSince(before, at, s, now, rules.TicketRequest(s, t)) {
 			k.rest.Add(t.ID)
 		}
 	}
@@ -198,29 +198,29 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 	if t.Phase == ledger.TicketPending && t.Node != "" {
 		k.nodes.Add(t.Node)
 	}
-	keeps, again := k.keeps(s, t), arbiter.PlacedAgain(t, now)
+	keeps, again := k.keeps(s, t), rules.PlacedAgain(t, now)
 	if t.InDoubt || again == 0 || k.placings.may(t.ID.Namespace) {
 		if err := k.due(ctx, s, t, keeps); err != nil {
 			return again, err
 		}
 	}
-	again = flow.Sooner(flow.Sooner(again, arbiter.NoticeLeft(s, t, now)), arbiter.EndOf(s, t, now).Again)
+	again = protocol.Sooner(protocol.Sooner(again, rules.NoticeLeft(s, t, now)), rules.EndOf(s, t, now).Again)
 	return again, k.stillAsked(ctx, s, t, keeps)
 }
 
 // keeps says whether a granted ticket may keep its grant: not if it yields, and a pod waits for it
 // alone.
-func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
+func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) rules.Verdict {
 	if t.Phase != ledger.TicketGranted {
-		return arbiter.Verdict{}
+		return rules.Verdict{}
 	}
 	now := k.config.Now()
 	return k.config.Arbiter.Keeps(s, t, now).And(k.config.Waits.asked(k.config.Arbiter, s, t, now), t.ID.Namespace)
 }
 
 // due does what is due about a ticket: it is taken over, placed, asked to let go, or loses its grant.
-func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps arbiter.Verdict) error {
-	task, due := flow.Due(k.config.Arbiter, s, t, keeps, k.config.Now())
+func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
+	task, due := protocol.Due(k.config.Arbiter, s, t, keeps, k.config.Now())
 	switch {
 	case !due:
 		return nil
@@ -232,16 +232,16 @@ func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, k
 
 // stillAsked keeps what condition Yielding says: the policy's time may be another one since, and
 // somebody else may want the volumes. Since when it is True stays.
-func (k *Keeper) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps arbiter.Verdict) error {
+func (k *Keeper) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
-	if !ok || object.ResourceVersion != t.Version || !arbiter.OnNotice(s, t, k.config.Now()) || keeps.Allowed() {
+	if !ok || object.ResourceVersion != t.Version || !rules.OnNotice(s, t, k.config.Now()) || keeps.Allowed() {
 		return nil
 	}
-	now := askedFor(object, t.YieldingSince, arbiter.YieldNotice(s, t), keeps)
+	now := askedFor(object, t.YieldingSince, rules.YieldNotice(s, t), keeps)
 	if Says(object, now) {
 		return nil
 	}
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
-	return k.config.Write.Carry(ctx, flow.Write(t), As(next))
+	return k.config.Write.Carry(ctx, protocol.Write(t), As(next))
 }

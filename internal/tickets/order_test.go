@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/proptest"
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
@@ -139,7 +139,7 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	for _, n := range historyNodes {
 		fits := func() bool {
 			s := h.w.Snapshot()
-			return h.config.Arbiter.Fit(s, arbiter.PodRequest(s, &p), n, h.at).Allowed()
+			return h.config.Arbiter.Fit(s, rules.PodRequest(s, &p), n, h.at).Allowed()
 		}
 		if fits() {
 			h.judged(t, func() {
@@ -153,9 +153,9 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 			}
 		}
 		s := h.w.Snapshot()
-		r := arbiter.PodRequest(s, &p)
+		r := rules.PodRequest(s, &p)
 		for _, reason := range h.config.Arbiter.Fit(s, r, n, h.at).Reasons {
-			if reason.Code == arbiter.NoFreeSlot {
+			if reason.Code == rules.NoFreeSlot {
 				full = append(full, n)
 			}
 		}
@@ -176,18 +176,18 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	decide()
 	h.writing.Wait()
 	after := h.w.Snapshot()
-	waits, got := map[ledger.TicketID]arbiter.Request{}, map[ledger.User]arbiter.Request{}
+	waits, got := map[ledger.TicketID]rules.Request{}, map[ledger.User]rules.Request{}
 	for k := range s.Tickets() {
 		switch is := after.Ticket(k.ID); {
 		case k.Phase != ledger.TicketPending:
 		case is.Phase == ledger.TicketGranted:
-			got[ledger.User{Ticket: k.ID}] = arbiter.TicketRequest(s, k)
-		case arbiter.PauseLeft(s, k, h.at) == 0:
-			waits[k.ID] = arbiter.TicketRequest(s, k)
+			got[ledger.User{Ticket: k.ID}] = rules.TicketRequest(s, k)
+		case rules.PauseLeft(s, k, h.at) == 0:
+			waits[k.ID] = rules.TicketRequest(s, k)
 		}
 	}
 	if placed != nil && after.Pod(placed.UID).Node != "" {
-		got[ledger.User{Pod: placed.UID}] = arbiter.PodRequest(s, placed)
+		got[ledger.User{Pod: placed.UID}] = rules.PodRequest(s, placed)
 	}
 	for id, r := range waits {
 		h.fair(t, after, r, s.Ticket(id).Node, true, got, pods)
@@ -196,7 +196,7 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 		since, waits := h.noted[uid]
 		for _, n := range historyNodes {
 			if waits && placed == nil && h.at.Sub(since) < keepFor {
-				h.fair(t, after, arbiter.PodRequest(s, &p), n, slices.Contains(h.full[uid], n), got, pods)
+				h.fair(t, after, rules.PodRequest(s, &p), n, slices.Contains(h.full[uid], n), got, pods)
 			}
 		}
 	}
@@ -205,10 +205,10 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 // fair fails if a waiter would have all that it needs at a node without those who have just got
 // something and rank after it. It goes by users and slots alone, and not by the rules that decided. A
 // pod waits for slots only where it was refused for them.
-func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, got map[ledger.User]arbiter.Request, pods []arbiter.Waiter) {
+func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, got map[ledger.User]rules.Request, pods []rules.Waiter) {
 	isAfter := func(u ledger.User) bool {
 		g, is := got[u]
-		return is && arbiter.CompareRequests(r, g) < 0
+		return is && rules.CompareRequests(r, g) < 0
 	}
 	if h.room(s, r, n, slots, pods, func(ledger.User) bool { return true }) || !h.room(s, r, n, slots, pods, func(u ledger.User) bool { return !isAfter(u) }) {
 		return
@@ -223,7 +223,7 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledge
 
 // room says whether a request would have its volumes and slots at a node beside those who are placed
 // or granted, and count, and with what is kept for the waiters that rank before.
-func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, pods []arbiter.Waiter, counts func(ledger.User) bool) bool {
+func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, pods []rules.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {
 			return pod.Node != "" && counts(u)
@@ -232,7 +232,7 @@ func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, 
 		return k != nil && k.Phase == ledger.TicketGranted && counts(u)
 	}
 	wants := func(id ledger.VolumeID) bool {
-		return slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool { return need.Volume == id })
+		return slices.ContainsFunc(r.Needs, func(need rules.Need) bool { return need.Volume == id })
 	}
 	here := map[ledger.VolumeID]bool{}
 	for v := range s.Volumes() {
@@ -249,7 +249,7 @@ func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, 
 		}
 	}
 	for _, p := range pods {
-		if arbiter.CompareRequests(p.Request, r) < 0 {
+		if rules.CompareRequests(p.Request, r) < 0 {
 			for _, need := range p.Needs {
 				if wants(need.Volume) {
 					return false
@@ -259,11 +259,11 @@ func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, 
 		}
 	}
 	for k := range s.Tickets() {
-		before := arbiter.TicketRequest(s, k)
+		before := rules.TicketRequest(s, k)
 		switch {
-		case k.Phase != ledger.TicketPending || arbiter.CompareRequests(before, r) >= 0:
+		case k.Phase != ledger.TicketPending || rules.CompareRequests(before, r) >= 0:
 		case k.Node != n: // it gets what it could have
-			if slices.ContainsFunc(before.Needs, func(need arbiter.Need) bool { return wants(need.Volume) }) && h.room(s, before, k.Node, true, pods, counts) {
+			if slices.ContainsFunc(before.Needs, func(need rules.Need) bool { return wants(need.Volume) }) && h.room(s, before, k.Node, true, pods, counts) {
 				return false
 			}
 		case !k.Type.Yields(): // slots are kept for it

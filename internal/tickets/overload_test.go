@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // fails is a write that has no effect.
-func fails(w *writer, task flow.Task, why string) error {
+func fails(w *writer, task protocol.Task, why string) error {
 	w.Apply(ledger.GrantResolved{ID: task.Ticket.ID, UID: task.Ticket.UID, Version: task.Ticket.Version})
 	return errors.New(why)
 }
@@ -30,7 +30,7 @@ type slow struct {
 	failed atomic.Bool
 }
 
-func (s *slow) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+func (s *slow) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
 	if task.Ticket.ID != s.first {
 		time.Sleep(10 * time.Second)
 	} else if !s.failed.Swap(true) {
@@ -68,7 +68,7 @@ type overloaded struct {
 	is atomic.Bool
 }
 
-func (o *overloaded) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+func (o *overloaded) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
 	if o.is.Load() {
 		return fails(o.writer, task, "too many requests")
 	}

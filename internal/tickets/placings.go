@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // placingsPerSecond is how many tickets of one namespace are placed in a second, after as many
@@ -27,7 +27,7 @@ func (p *placings) may(namespace string) bool {
 	defer p.mu.Unlock()
 	limiter := p.of[namespace]
 	if limiter == nil {
-		limiter = flowcontrol.NewTokenBucketRateLimiter(placingsPerSecond, arbiter.MaxWaiting)
+		limiter = flowcontrol.NewTokenBucketRateLimiter(placingsPerSecond, rules.MaxWaiting)
 		if p.of == nil || len(p.of) >= maxNamespaces {
 			p.of = map[string]flowcontrol.RateLimiter{} // all begin anew
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Tickets of one namespace that can be placed nowhere do not keep those of another one from being
@@ -14,13 +14,13 @@ import (
 func TestPlacingsAreShared(t *testing.T) {
 	var p placings
 	refused := 0
-	for range 3 * arbiter.MaxWaiting {
+	for range 3 * rules.MaxWaiting {
 		if !p.may("tenant") {
 			refused++
 		}
 	}
 	if refused == 0 {
-		t.Errorf("none of %d was put off", 3*arbiter.MaxWaiting)
+		t.Errorf("none of %d was put off", 3*rules.MaxWaiting)
 	}
 	if !p.may("other") {
 		t.Error("another namespace waits for them")

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/write"
 )
 
 // maxMessage keeps a condition's message readable.
@@ -22,7 +22,7 @@ const maxMessage = 1024
 
 // Condition makes a ticket's condition of a verdict. ok is the reason when it
 // is True.
-func Condition(name string, status metav1.ConditionStatus, v arbiter.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
+func Condition(name string, status metav1.ConditionStatus, v rules.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: name, Status: status, Reason: ok,
 		ObservedGeneration: t.Generation, LastTransitionTime: metav1.NewTime(now),
@@ -37,7 +37,7 @@ func Condition(name string, status metav1.ConditionStatus, v arbiter.Verdict, ok
 }
 
 // message tells all reasons of a verdict.
-func message(v arbiter.Verdict) string {
+func message(v rules.Verdict) string {
 	var all []string
 	for _, r := range v.Reasons {
 		all = append(all, r.Message())
@@ -101,7 +101,7 @@ func Says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 }
 
 // As is the status of one object, as it is.
-func As(next *v1alpha1.VolumeTicket) execute.Status {
+func As(next *v1alpha1.VolumeTicket) write.Status {
 	next.Status.State = stateOf(next)
-	return func(flow.Request) (*v1alpha1.VolumeTicket, error) { return next, nil }
+	return func(protocol.Request) (*v1alpha1.VolumeTicket, error) { return next, nil }
 }

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
@@ -31,7 +31,7 @@ type kept struct {
 
 func (k *kept) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) { return k.object, true }
 
-func (k *kept) Carry(_ context.Context, task flow.Task, status execute.Status) error {
+func (k *kept) Carry(_ context.Context, task protocol.Task, status write.Status) error {
 	next, err := status(task.Commit)
 	if next != nil {
 		k.object = next
@@ -59,8 +59,8 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 		w := &kept{&writer{Ledger: facts(backup)}, object}
 		c := keeperOf(t, w, now)
 		s := w.Snapshot()
-		outranked := arbiter.Verdict{Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
-		if err := c.carry(t.Context(), flow.Interruption(s.Ticket(backup.ID), outranked, nil, now)); err != nil {
+		outranked := rules.Verdict{Reasons: []rules.Reason{{Code: rules.Outranked, Claim: "a", Node: "n2"}}}
+		if err := c.carry(t.Context(), protocol.Interruption(s.Ticket(backup.ID), outranked, nil, now)); err != nil {
 			t.Fatal(err)
 		}
 		satisfied := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketSatisfied)
@@ -68,7 +68,7 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 			t.Errorf("%s: Satisfied is %s: %s", name, satisfied.Status, satisfied.Message)
 		}
 		granted := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketGranted)
-		if granted.Status != metav1.ConditionUnknown || granted.Reason != string(arbiter.Outranked) || satisfied.Reason != granted.Reason || w.object.Status.Interruptions != 2 {
+		if granted.Status != metav1.ConditionUnknown || granted.Reason != string(rules.Outranked) || satisfied.Reason != granted.Reason || w.object.Status.Interruptions != 2 {
 			t.Errorf("Granted is %s (%s), Satisfied %s, %d interruptions", granted.Status, granted.Reason, satisfied.Reason, w.object.Status.Interruptions)
 		}
 	}
@@ -86,37 +86,37 @@ func TestYieldingIsWritten(t *testing.T) {
 	}
 	w := &kept{&writer{Ledger: facts(backup)}, object}
 	c := keeperOf(t, w, now)
-	outranked := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
-	write := func(task flow.Task) *metav1.Condition {
+	outranked := rules.Verdict{Outcome: rules.Deny, Reasons: []rules.Reason{{Code: rules.Outranked, Claim: "a", Node: "n2"}}}
+	write := func(task protocol.Task) *metav1.Condition {
 		t.Helper()
-		known := translate.Ticket(w.object)
+		known := convert.Ticket(w.object)
 		task.Ticket = &known
 		if err := c.carry(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
 		return meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketYielding)
 	}
-	asking := flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
+	asking := protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
 	said := write(asking)
-	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(arbiter.Outranked) {
+	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(rules.Outranked) {
 		t.Fatalf("it says %+v, want %q", said, want)
 	}
 	if !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketGranted) || !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketSatisfied) {
 		t.Errorf("it has lost its volumes: %+v", w.object.Status.Conditions)
 	}
-	if got := translate.Ticket(w.object); got.YieldingSince != now.Unix() || got.LetsGo {
+	if got := convert.Ticket(w.object); got.YieldingSince != now.Unix() || got.LetsGo {
 		t.Errorf("it is read as %+v", got)
 	}
 	w.object.Annotations = map[string]string{v1alpha1.AnnotationLetsGo: now.UTC().Format(time.RFC3339)}
-	if !translate.Ticket(w.object).LetsGo {
+	if !convert.Ticket(w.object).LetsGo {
 		t.Error("it does not let go")
 	}
 	later := asking
 	later.Commit.YieldingSince += 5
-	if write(later); translate.Ticket(w.object).LetsGo || translate.Ticket(w.object).YieldingSince != now.Unix()+5 {
+	if write(later); convert.Ticket(w.object).LetsGo || convert.Ticket(w.object).YieldingSince != now.Unix()+5 {
 		t.Error("it was asked anew, and the answer was to the first question")
 	}
-	if said := write(flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
+	if said := write(protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
 		t.Errorf("it is asked no longer, and says %+v", said)
 	}
 	write(asking)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // takeOverPatience is how long the first grant of a term waits at most for pending
@@ -64,7 +64,7 @@ func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 		if ctx.Err() != nil || t == nil || !t.InDoubt {
 			return
 		}
-		if err := k.takeOverOne(ctx, t); err != nil && !errors.Is(err, flow.ErrStale) {
+		if err := k.takeOverOne(ctx, t); err != nil && !errors.Is(err, protocol.ErrStale) {
 			klog.FromContext(ctx).Error(err, "A ticket is not taken over, and not granted before it is; others are", "ticket", id)
 			return
 		}
@@ -78,7 +78,7 @@ func (k *Keeper) takeOverOne(ctx context.Context, t *ledger.Ticket) error {
 	if !ok || string(object.UID) != t.UID {
 		return nil // its end is on its way
 	}
-	err := k.config.Write.Carry(ctx, flow.Renew(t), func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
+	err := k.config.Write.Carry(ctx, protocol.Renew(t), func(r protocol.Request) (*v1alpha1.VolumeTicket, error) {
 		next := object.DeepCopy()
 		next.Status.Epoch = max(r.Epoch, object.Status.Epoch+1)
 		return next, nil

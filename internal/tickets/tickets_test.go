@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/proptest"
 	"github.com/moorage-dev/moorage/test/sample"
 	"github.com/moorage-dev/moorage/test/ticketwriter"
@@ -33,12 +33,12 @@ var (
 )
 
 func TestMessagesAreBounded(t *testing.T) {
-	v := arbiter.Verdict{}
+	v := rules.Verdict{}
 	for range 100 {
-		v.Reasons = append(v.Reasons, arbiter.Reason{Code: arbiter.ClaimMissing, Claim: strings.Repeat("ä", 20)})
+		v.Reasons = append(v.Reasons, rules.Reason{Code: rules.ClaimMissing, Claim: strings.Repeat("ä", 20)})
 	}
 	c := Condition(v1alpha1.TicketGranted, metav1.ConditionFalse, v, "", &v1alpha1.VolumeTicket{}, now)
-	if len(c.Message) > maxMessage || strings.ToValidUTF8(c.Message, "?") != c.Message || c.Reason != string(arbiter.ClaimMissing) {
+	if len(c.Message) > maxMessage || strings.ToValidUTF8(c.Message, "?") != c.Message || c.Reason != string(rules.ClaimMissing) {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -47,7 +47,7 @@ func TestMessagesAreBounded(t *testing.T) {
 func TestConditionsHaveTheirGeneration(t *testing.T) {
 	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-		if c := Condition(v1alpha1.TicketGranted, status, arbiter.Verdict{}, "", object, now); c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(now) {
+		if c := Condition(v1alpha1.TicketGranted, status, rules.Verdict{}, "", object, now); c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(now) {
 			t.Errorf("condition %+v", c)
 		}
 	}
@@ -134,7 +134,7 @@ func judge(t *rapid.T, w *ticketwriter.Writer) {
 			t.Fatalf("ticket %s is not decided on", k.ID)
 		}
 		// Nobody waits who would have a slot now.
-		if d := flow.Rule(arbiter.Arbiter{}, s, k, now); d.Ruling == flow.Grant {
+		if d := protocol.Rule(rules.Arbiter{}, s, k, now); d.Ruling == protocol.Grant {
 			t.Fatalf("ticket %s waits (%s), and there is room", k.ID, k.Reason)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 const (
@@ -29,7 +29,7 @@ type Ask struct {
 }
 
 // Asks are the tickets that alone keep a pod from a node.
-func Asks(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, now time.Time) []Ask {
+func Asks(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName, now time.Time) []Ask {
 	var list []Ask
 	for _, id := range a.Yielding(s, r, n, now) {
 		if t := s.Ticket(id); t != nil {
@@ -123,13 +123,13 @@ func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over 
 }
 
 // line lists the pods for which something is kept now.
-func (w *Waits) line(s ledger.Snapshot, now time.Time) []arbiter.Waiter {
+func (w *Waits) line(s ledger.Snapshot, now time.Time) []rules.Waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var list []arbiter.Waiter
+	var list []rules.Waiter
 	for _, k := range w.pods {
 		if pod, _ := k.waiting(s, now); pod != nil && !k.lapsed(now) {
-			list = append(list, arbiter.Waiter{Request: arbiter.PodRequest(s, pod), Nodes: k.nodes})
+			list = append(list, rules.Waiter{Request: rules.PodRequest(s, pod), Nodes: k.nodes})
 		}
 	}
 	return list
@@ -138,7 +138,7 @@ func (w *Waits) line(s ledger.Snapshot, now time.Time) []arbiter.Waiter {
 // decided notes for which pods something free was kept in a round, and which tickets were granted:
 // what they have got can't be kept for a pod any more, and its time begins anew with what comes free
 // next. It returns when the first of the times is over; 0: none runs.
-func (w *Waits) decided(s ledger.Snapshot, l *arbiter.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
+func (w *Waits) decided(s ledger.Snapshot, l *rules.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next := time.Duration(0)
@@ -162,13 +162,13 @@ func (k *wait) needs(s ledger.Snapshot, t *ledger.Ticket) bool {
 		return true
 	}
 	at := s.TicketAt(t.ID)
-	return slices.ContainsFunc(arbiter.PodRequest(s, &k.pod).Needs, func(n arbiter.Need) bool {
+	return slices.ContainsFunc(rules.PodRequest(s, &k.pod).Needs, func(n rules.Need) bool {
 		return !n.Volume.IsZero() && slices.Contains(at, n.Volume)
 	})
 }
 
 // asked says for which pods a ticket is to yield.
-func (w *Waits) asked(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) []arbiter.Reason {
+func (w *Waits) asked(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) []rules.Reason {
 	if !t.Type.Yields() || t.Phase != ledger.TicketGranted {
 		return nil
 	}
@@ -183,13 +183,13 @@ func (w *Waits) asked(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, no
 		}
 	}
 	w.mu.Unlock()
-	var reasons []arbiter.Reason
+	var reasons []rules.Reason
 	for i, pod := range pods {
-		r := arbiter.PodRequest(s, pod)
+		r := rules.PodRequest(s, pod)
 		if n := s.Node(nodes[i]); n == nil || !n.Exists || n.Draining || !slices.Contains(a.Yielding(s, r, n.Name, now), t.ID) {
 			continue
 		}
-		reason := arbiter.Reason{Code: arbiter.Outranked, Node: nodes[i], Who: r.Who}
+		reason := rules.Reason{Code: rules.Outranked, Node: nodes[i], Who: r.Who}
 		for _, need := range r.Needs {
 			if !need.Volume.IsZero() && slices.Contains(s.TicketAt(t.ID), need.Volume) {
 				reason.Volume, reason.Claim = need.Volume, need.Name
@@ -215,7 +215,7 @@ func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes 
 			continue
 		}
 		nodes = slices.AppendSeq(nodes, maps.Keys(k.nodes))
-		for _, need := range arbiter.PodRequest(s, &k.pod).Needs {
+		for _, need := range rules.PodRequest(s, &k.pod).Needs {
 			volumes = append(volumes, need.Volume)
 		}
 		for _, ask := range k.asks {

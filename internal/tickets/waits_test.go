@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
@@ -54,7 +54,7 @@ func (s *scene) granted(name string) bool {
 func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
 	t.Helper()
 	facts := s.w.Snapshot()
-	r := arbiter.PodRequest(facts, &p)
+	r := rules.PodRequest(facts, &p)
 	var full []ledger.NodeName
 	var asks []Ask
 	for _, n := range nodes {
@@ -63,7 +63,7 @@ func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
 			t.Fatalf("pod %s fits %s", p.Name, n)
 		}
 		for _, reason := range v.Reasons {
-			if reason.Code == arbiter.NoFreeSlot {
+			if reason.Code == rules.NoFreeSlot {
 				full = append(full, n)
 			}
 		}
@@ -83,7 +83,7 @@ func aged(k ledger.Ticket, created int64) ledger.Ticket {
 }
 
 // asked says for whom a ticket is to yield.
-func (s *scene) asked(name string) []arbiter.Reason {
+func (s *scene) asked(name string) []rules.Reason {
 	facts := s.w.Snapshot()
 	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)
 }
@@ -192,7 +192,7 @@ func TestFreedSlotIsKeptForAPod(t *testing.T) {
 	if s.decideAt(t, "n1", "n2"); s.granted("here") || !s.granted("there") {
 		t.Errorf("granted here: %t, at another node: %t", s.granted("here"), s.granted("there"))
 	}
-	if !s.config.Arbiter.Fit(s.w.Snapshot(), arbiter.PodRequest(s.w.Snapshot(), &waits), "n1", s.at).Allowed() {
+	if !s.config.Arbiter.Fit(s.w.Snapshot(), rules.PodRequest(s.w.Snapshot(), &waits), "n1", s.at).Allowed() {
 		t.Error("the pod does not fit")
 	}
 	s.at = s.at.Add(keepFor)
@@ -234,7 +234,7 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 		"another volume elsewhere":   {ticket("m", "n2", ledger.TypeRestore, "c"), false},
 	} {
 		told := test.ticket
-		told.Reason = string(arbiter.HeldElsewhere)
+		told.Reason = string(rules.HeldElsewhere)
 		p := pod("p", "", "a")
 		p.Created = 2
 		s := newScene(t, p, pod("one", "n1", "b"), told)
@@ -246,7 +246,7 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 			t.Errorf("%s: granted %t", name, got)
 		}
 		facts := s.w.Snapshot()
-		if fits := s.config.Arbiter.Fit(facts, arbiter.PodRequest(facts, &p), "n1", s.at).Allowed(); fits == test.want {
+		if fits := s.config.Arbiter.Fit(facts, rules.PodRequest(facts, &p), "n1", s.at).Allowed(); fits == test.want {
 			t.Errorf("%s: the pod gets the node: %t", name, fits)
 		}
 	}

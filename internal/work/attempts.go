@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // Spread spreads a pause over its last quarter.
@@ -21,7 +21,7 @@ func Spread(pause time.Duration) time.Duration {
 // long the next one is made.
 func Log(ctx context.Context, queue string, key any, err error, pause time.Duration) {
 	logger := klog.FromContext(ctx)
-	if flow.AttemptEnd(err) == flow.Stale {
+	if protocol.AttemptEnd(err) == protocol.Stale {
 		logger.V(2).Info("Decided on old facts; deciding anew", "queue", queue, "key", key, "why", err.Error())
 		return
 	}

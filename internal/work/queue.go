@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // Queue runs Process for each key that is added. All methods are safe for
@@ -25,7 +25,7 @@ type Queue[K comparable] struct {
 	due     *priorityQueue[K]                   // in what order queue is taken from
 
 	mu       sync.Mutex
-	attempts map[K]flow.Attempts
+	attempts map[K]protocol.Attempts
 }
 
 // New returns a queue. process decides on a key and carries the decision out; it returns the time until
@@ -48,7 +48,7 @@ func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), pro
 	return &Queue[K]{
 		name: name, process: process, due: due, queue: queue,
 		later:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Queue: timed[K]{queue, due}}),
-		attempts: map[K]flow.Attempts{},
+		attempts: map[K]protocol.Attempts{},
 	}
 }
 
@@ -102,7 +102,7 @@ func (q *Queue[K]) next(ctx context.Context) bool {
 	}
 	after, err := q.process(ctx, key)
 	if err != nil && ctx.Err() == nil {
-		after = flow.Sooner(after, q.failed(key, err))
+		after = protocol.Sooner(after, q.failed(key, err))
 		Log(ctx, q.name, key, err, after)
 	} else {
 		q.succeeded(key)
@@ -118,7 +118,7 @@ func (q *Queue[K]) failed(key K, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.attempts[key]
-	pause := a.Fail(flow.AttemptEnd(err), Spread)
+	pause := a.Fail(protocol.AttemptEnd(err), Spread)
 	q.attempts[key] = a
 	return pause
 }

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // running is a queue that runs; its function says what each attempt returns.
@@ -73,7 +73,7 @@ func TestAgain(t *testing.T) {
 		case 1:
 			return time.Millisecond, nil // comes back by itself
 		case 2:
-			return 0, fmt.Errorf("changed: %w", flow.ErrStale) // and again
+			return 0, fmt.Errorf("changed: %w", protocol.ErrStale) // and again
 		case 3:
 			return time.Hour, errors.New("broken")
 		}
@@ -107,7 +107,7 @@ func TestAttemptsAreCountedApart(t *testing.T) {
 	const first = 200 * time.Millisecond
 	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
 	for range 5 {
-		q.failed("a", flow.ErrStale)
+		q.failed("a", protocol.ErrStale)
 	}
 	if pause := q.failed("a", errors.New("broken")); pause > first {
 		t.Errorf("the first failure pauses %s", pause)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/serving"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
@@ -34,8 +34,8 @@ func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs
 		return err
 	}
 	node := ledger.NodeName(args.Node)
-	verdict := x.Placer.Reserve(*pod, node, func(s ledger.Snapshot) arbiter.Verdict {
-		return x.arbiter.Fit(s, arbiter.PodRequest(s, pod), node, x.Now())
+	verdict := x.Placer.Reserve(*pod, node, func(s ledger.Snapshot) rules.Verdict {
+		return x.arbiter.Fit(s, rules.PodRequest(s, pod), node, x.Now())
 	})
 	if !verdict.Allowed() {
 		messages, _ := words.Node(verdict, node)

@@ -8,7 +8,7 @@
 // the Lease with the plugin: a reservation by either counts for both at once.
 //
 // Reads: requests of schedulers; the ledger, one snapshot for each request; the pods that
-// schedulers have promised a node. Decides: arbiter.Fit, arbiter.Rank. Writes: the pod's binding,
+// schedulers have promised a node. Decides: rules.Fit, rules.Rank. Writes: the pod's binding,
 // with the reservation as an annotation; on a pod that was refused every node, a condition when
 // that has changed.
 //

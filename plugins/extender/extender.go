@@ -19,17 +19,17 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/announce"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/serving"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
 var errNotLeading = errors.New("another process of Moorage's scheduler leads, or none does yet; it will be tried again")
 
-// facts is the part of observe.Observer that the extender needs.
+// facts is the part of watch.Observer that the extender needs.
 type facts interface {
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	requeuer.Facts
@@ -38,7 +38,7 @@ type facts interface {
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
-var _ facts = &observe.Observer{}
+var _ facts = &watch.Observer{}
 
 // Options configure an Extender. All but Now must be set.
 type Options struct {
@@ -58,7 +58,7 @@ type Options struct {
 // Extender answers the four verbs. Safe for parallel use.
 type Extender struct {
 	Options
-	arbiter    arbiter.Arbiter
+	arbiter    rules.Arbiter
 	requeuer   *requeuer.Requeuer
 	podToucher *podToucher
 	nominees   *nominees

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
@@ -24,7 +24,7 @@ var errUnknownPod = errors.New("the pod does not exist any more")
 // filter judges each node by whether a pod's volumes can follow it there. A pod that is refused
 // every node is tried again when a change lifts a refusal.
 func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
-	fact, err := translate.Pod(args.Pod)
+	fact, err := convert.Pod(args.Pod)
 	if err != nil {
 		return everyNode(args, err.Error()), nil
 	}
@@ -65,7 +65,7 @@ func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 		return
 	}
 	s, now := attempt.Base, x.Now()
-	request := arbiter.PodRequest(s, fact)
+	request := rules.PodRequest(s, fact)
 	if !x.arbiter.Admissible(s, request).Allowed() {
 		return
 	}
@@ -76,7 +76,7 @@ func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 	all, elsewhere := 0, false
 	for node := range s.Nodes() {
 		all++
-		elsewhere = elsewhere || !asked[node.Name] && arbiter.There(s, node.Name) && x.arbiter.Fit(s, request, node.Name, now).Allowed()
+		elsewhere = elsewhere || !asked[node.Name] && rules.There(s, node.Name) && x.arbiter.Fit(s, request, node.Name, now).Allowed()
 	}
 	if elsewhere {
 		x.requeuer.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
@@ -95,7 +95,7 @@ func (x *Extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 // judge judges every node by one snapshot, and says whether any will do. It notes those that it refuses.
 func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args, refused *binding.Refusals) (wire.Filtered, bool) {
 	s := attempt.Base
-	request := arbiter.PodRequest(s, fact)
+	request := rules.PodRequest(s, fact)
 	if len(request.Needs) == 0 {
 		x.requeuer.Leave(args.Pod.UID)
 		return wire.Passed(args.Nodes, args.Named), true
@@ -111,7 +111,7 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 		v := x.arbiter.Fit(s, request, name, now)
 		if delta := x.nominees.at(node.Name, args.Pod, s); v.Allowed() && delta != nil {
 			with := s.With(delta)
-			if v = x.arbiter.Fit(with, arbiter.PodRequest(with, fact), name, now); !v.Allowed() {
+			if v = x.arbiter.Fit(with, rules.PodRequest(with, fact), name, now); !v.Allowed() {
 				x.nominees.keepsAway(args.Pod.UID, node.Name)
 			}
 		}
@@ -147,7 +147,7 @@ func everyNode(args wire.Args, message string) wire.Filtered {
 // prioritize scores nodes from 0 to 10: by the place of the volumes first, then by the share of
 // free slots.
 func (x *Extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
-	fact, _ := translate.Pod(args.Pod) // a broken part of it scores nothing
+	fact, _ := convert.Pod(args.Pod) // a broken part of it scores nothing
 	scores := make(extenderv1.HostPriorityList, len(args.Nodes))
 	for i, node := range args.Nodes {
 		scores[i].Host = node.Name
@@ -156,9 +156,9 @@ func (x *Extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
 		return scores
 	}
 	s := x.Facts.Snapshot()
-	request := arbiter.PodRequest(s, &fact)
+	request := rules.PodRequest(s, &fact)
 	for i, node := range args.Nodes {
-		scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), arbiter.DefaultWeights()) * extenderv1.MaxExtenderPriority / arbiter.MaxRank
+		scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), rules.DefaultWeights()) * extenderv1.MaxExtenderPriority / rules.MaxRank
 	}
 	return scores
 }

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/informers"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/test/apitest"
 	"github.com/moorage-dev/moorage/test/certtest"
@@ -37,7 +37,7 @@ type rig struct {
 	*apitest.Server
 	t        *testing.T
 	x        *Extender
-	observer *observe.Observer
+	observer *watch.Observer
 	until    atomic.Pointer[time.Time] // the end of the lease
 	files    certtest.Files
 	address  string
@@ -66,7 +66,7 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	}
 	factory := informers.NewSharedInformerFactory(r.Kube, 0)
 	var err error
-	if r.observer, err = observe.New(observe.Config{Kube: r.Kube, Moorage: r.Moorage, Factory: factory}); err != nil {
+	if r.observer, err = watch.New(watch.Config{Kube: r.Kube, Moorage: r.Moorage, Factory: factory}); err != nil {
 		t.Fatal(err)
 	}
 	placer := &binding.Placer{Ledger: r.observer.Ledger(), Now: time.Now, Binder: binding.Binder{

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // nominees are pods without a node that a scheduler has promised a node: it evicted others for them
@@ -97,7 +97,7 @@ func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.D
 		if !ok || nominee.UID == pod.UID {
 			continue
 		}
-		fact, err := translate.Pod(nominee)
+		fact, err := convert.Pod(nominee)
 		if err != nil || len(fact.Volumes) == 0 || priority(nominee) < priority(pod) && !provisioning(s, &fact, node) {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
@@ -19,7 +19,7 @@ import (
 // process answers for it, without the lease and without caches. Pods without volumes, such as
 // Moorage's scheduler, are scheduled even without a leader.
 func plain(pod *corev1.Pod) bool {
-	fact, err := translate.Pod(pod)
+	fact, err := convert.Pod(pod)
 	return err == nil && len(fact.Volumes) == 0
 }
 

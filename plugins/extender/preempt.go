@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
@@ -23,14 +23,14 @@ import (
 // the pod is being detached, no node is left.
 func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
-	fact, err := translate.Pod(p.Pod)
+	fact, err := convert.Pod(p.Pod)
 	if err != nil {
 		return result
 	}
 	// The scheduler keeps the pod from its queue while it evicts for it.
 	x.requeuer.Keep(p.Pod.UID)
 	s, now := x.Facts.Snapshot(), x.Now()
-	if x.awaitsFreed(p.Pod, arbiter.PodRequest(s, &fact), s, now) {
+	if x.awaitsFreed(p.Pod, rules.PodRequest(s, &fact), s, now) {
 		return result
 	}
 	for node, victims := range p.Victims {
@@ -45,7 +45,7 @@ func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 
 // awaitsFreed says whether a slot that an earlier preemption freed for the pod is being detached,
 // and no further pod must be evicted for it yet.
-func (x *Extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
+func (x *Extender) awaitsFreed(pod *corev1.Pod, r rules.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
 	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
 		x.requeuer.Freed(pod.UID)
@@ -101,7 +101,7 @@ func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod
 // fits says whether the pod has its volumes at the node in a dry run.
 func (t trial) fits(d *ledger.Delta) bool {
 	s := t.s.With(d)
-	request := arbiter.PodRequest(s, t.fact)
+	request := rules.PodRequest(s, t.fact)
 	return len(request.Needs) == 0 || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
 }
 

@@ -13,15 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
 func TestVerdicts(t *testing.T) {
 	for _, row := range verdicts.Table() {
 		t.Run(row.Name, func(t *testing.T) {
-			fact, err := translate.Pod(row.Pod)
+			fact, err := convert.Pod(row.Pod)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/config/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // decode returns the plugin's args, complete and valid. kube-scheduler hands
@@ -36,6 +36,6 @@ func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 }
 
 // weightsOf are the weights in complete args.
-func weightsOf(args v1alpha1.VolumeHoldArgs) arbiter.Weights {
-	return arbiter.Weights{Held: *args.Weights.Held, Near: *args.Weights.Near, Balance: *args.Weights.Balance}
+func weightsOf(args v1alpha1.VolumeHoldArgs) rules.Weights {
+	return rules.Weights{Held: *args.Weights.Held, Near: *args.Weights.Near, Balance: *args.Weights.Balance}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/config/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 func TestDecodeArgs(t *testing.T) {
@@ -54,8 +54,8 @@ func TestDefaultsAreTheCores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := weightsOf(args); got != arbiter.DefaultWeights() {
-		t.Errorf("weights are %+v, the core's are %+v", got, arbiter.DefaultWeights())
+	if got := weightsOf(args); got != rules.DefaultWeights() {
+		t.Errorf("weights are %+v, the core's are %+v", got, rules.DefaultWeights())
 	}
 }
 

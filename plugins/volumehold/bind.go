@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Bind binds a pod that has volumes, and writes its reservation with the same request. It judges
@@ -21,7 +21,7 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	fact := factOf(pod)
 	c := p.core
 	snapshot := c.facts.Snapshot()
-	if len(fact.Volumes) == 0 || len(arbiter.PodRequest(snapshot, &fact).Needs) == 0 {
+	if len(fact.Volumes) == 0 || len(rules.PodRequest(snapshot, &fact).Needs) == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	if verdict := c.recheck(snapshot, &fact, ledger.NodeName(node)); !verdict.Allowed() {
@@ -33,9 +33,9 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 }
 
 // recheck judges the node of a pod that is reserved there, by all but the pod itself.
-func (c *core) recheck(s ledger.Snapshot, fact *ledger.Pod, n ledger.NodeName) arbiter.Verdict {
+func (c *core) recheck(s ledger.Snapshot, fact *ledger.Pod, n ledger.NodeName) rules.Verdict {
 	without := &ledger.Delta{}
 	without.Remove(fact.UID)
 	seen := s.With(without)
-	return c.arbiter.Fit(seen, arbiter.PodRequest(seen, fact), n, c.now())
+	return c.arbiter.Fit(seen, rules.PodRequest(seen, fact), n, c.now())
 }

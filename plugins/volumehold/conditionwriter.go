@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/work"
 	"github.com/moorage-dev/moorage/plugins/internal/condition"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
@@ -89,7 +89,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 	}
 	fact := factOf(pod)
 	s := t.core.facts.Snapshot()
-	wanted := t.core.wait(pod, s, arbiter.PodRequest(s, &fact), gated)
+	wanted := t.core.wait(pod, s, rules.PodRequest(s, &fact), gated)
 	if wanted == nil || equality.Semantic.DeepEqual(wanted, scheduled(pod)) {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 		return nil
 	case apierrors.IsConflict(err):
 		// The pod as it is now is on its way to the lister.
-		return fmt.Errorf("%w: %w", flow.ErrStale, err)
+		return fmt.Errorf("%w: %w", protocol.ErrStale, err)
 	case err != nil:
 		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
 	}
@@ -111,7 +111,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 
 // wait is the condition that a pod without a node is to have; nil when it is
 // kube-scheduler's to say.
-func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, gated bool) *corev1.PodCondition {
+func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, gated bool) *corev1.PodCondition {
 	incomplete := c.groups.incomplete(pod)
 	if v := c.arbiter.NewNode(s, r, c.now()); incomplete == "" && (v.Allowed() || v.RefusedByStock()) {
 		return nil

@@ -16,15 +16,15 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/watch"
+	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// facts is what the plugin needs of observe.Observer.
+// facts is what the plugin needs of watch.Observer.
 type facts interface {
 	requeuer.Facts
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
@@ -32,7 +32,7 @@ type facts interface {
 	Subscribe(func(ledger.Touched))
 }
 
-var _ facts = &observe.Observer{}
+var _ facts = &watch.Observer{}
 
 // config is what a core works with.
 type config struct {
@@ -53,7 +53,7 @@ type config struct {
 // core is what all profiles of a process share.
 type core struct {
 	facts   facts
-	arbiter arbiter.Arbiter
+	arbiter rules.Arbiter
 	handle  fwk.Handle
 	pods    corelisters.PodLister // has every pod that the scheduling queue has
 	now     func() time.Time
@@ -61,7 +61,7 @@ type core struct {
 
 	placer     *binding.Placer
 	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: no leader is elected
-	executor   atomic.Pointer[execute.Executor] // of tickets; nil before the term
+	executor   atomic.Pointer[write.Executor]   // of tickets; nil before the term
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
 	groups     *groups

@@ -5,7 +5,7 @@
 // NodeVolumeLimits.
 //
 // Reads: the ledger, one snapshot for each decision; the PodGroups that pods name. Decides:
-// arbiter.Fit and arbiter.Rank, and arbiter.Nowhere on who is not tried. Writes: the request that
+// rules.Fit and rules.Rank, and rules.Nowhere on who is not tried. Writes: the request that
 // binds a pod, with its reservation; the condition PodScheduled of pods that wait for what no new
 // node could lift; events on pods.
 //

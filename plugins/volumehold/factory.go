@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
@@ -53,8 +53,8 @@ type Factory struct {
 
 	mu       sync.Mutex
 	core     *core
-	observer *observe.Observer // set with core
-	writer   ticketWriter      // set with core
+	observer *watch.Observer // set with core
+	writer   ticketWriter    // set with core
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
@@ -118,7 +118,7 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := observe.New(observe.Config{Kube: h.ClientSet(), Moorage: tickets, Factory: h.SharedInformerFactory()})
+	observer, err := watch.New(watch.Config{Kube: h.ClientSet(), Moorage: tickets, Factory: h.SharedInformerFactory()})
 	if err != nil {
 		return nil, err
 	}

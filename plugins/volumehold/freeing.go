@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // freeing is a slot that comes free for a pod: kube-scheduler has evicted pods for it
@@ -25,7 +25,7 @@ type freeing struct {
 
 // freeing says whether a slot comes free for a pod at the node it is nominated to. In the
 // cycle of a group it may be asked several times; else once in an attempt.
-func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, ofGroup bool) freeing {
+func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, ofGroup bool) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
 		c.requeuer.Freed(pod.UID)

@@ -9,9 +9,9 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
@@ -27,7 +27,7 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 	if pod.Spec.NodeName != "" || len(pod.Spec.Volumes) == 0 && !grouped {
 		return nil
 	}
-	fact, err := translate.Pod(pod)
+	fact, err := convert.Pod(pod)
 	if err != nil || len(fact.Volumes) == 0 && !grouped {
 		return nil // PreFilter says what is broken
 	}
@@ -44,7 +44,7 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 // notWorthTrying says whether a pod is not to be tried by these facts: no node there is
 // would do, nor one that is added, nor would preemption help. A pod that kube-scheduler's own
 // plugins refuse is tried: it is told Unschedulable, as without Moorage.
-func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
+func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r rules.Request) bool {
 	if c.groups.incomplete(pod) != "" {
 		return true
 	}
@@ -66,12 +66,12 @@ func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Requ
 // mayEvict says whether preemption could lift all that speaks against a node.
 // Whose slots could be freed is left to it to find out; a pod that has a ReadWriteOncePod
 // volume, or one with another SELinux label, is the only one in question.
-func (c *core) mayEvict(pod *corev1.Pod, v arbiter.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
+func (c *core) mayEvict(pod *corev1.Pod, v rules.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
 	if _, evictable := words.Node(v, n); !evictable {
 		return false
 	}
 	for _, reason := range v.Reasons {
-		if reason.Code == arbiter.UsedByOtherPod || reason.Code == arbiter.SELinuxConflict {
+		if reason.Code == rules.UsedByOtherPod || reason.Code == rules.SELinuxConflict {
 			if other := s.Pod(reason.Who.UID); other == nil || other.Priority >= corev1helpers.PodPriority(pod) {
 				return false
 			}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // inGroupCycle returns facts as a group's scheduling cycle sees them at the nodes that a
@@ -22,7 +22,7 @@ import (
 // all that the ledger has once the group is placed in earnest.
 //
 // It costs the attachments and pods of the nodes.
-func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v arbiter.Verdict) (seen ledger.Snapshot, evicting bool) {
+func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v rules.Verdict) (seen ledger.Snapshot, evicting bool) {
 	without := &ledger.Delta{}
 	if dryRun := facts.Delta(); dryRun != nil {
 		without = dryRun.Clone()
@@ -137,7 +137,7 @@ func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 		return c.freeing()
 	}
 	s, fact := p.core.facts.Snapshot(), factOf(pod)
-	return p.freeing(pod, s, arbiter.PodRequest(s, &fact), true)
+	return p.freeing(pod, s, rules.PodRequest(s, &fact), true)
 }
 
 // noteRefusals counts why a pod has no node, notes what it waits for, and has it tried again where no change of the

@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // leave notes that a pod's attempt came to nothing. It says whether the pod is to be tried again by the plugin.
@@ -84,7 +84,7 @@ func (g *groups) resting(pod *corev1.Pod) time.Duration {
 // attachable volumes is. It comes when the rest is over; who waits for it may wait on.
 func (g *groups) keptByRest(pod *corev1.Pod) bool {
 	fact, s := factOf(pod), g.core.facts.Snapshot()
-	return g.resting(pod) > 0 && arbiter.PodRequest(s, &fact).Attachable(s)
+	return g.resting(pod) > 0 && rules.PodRequest(s, &fact).Attachable(s)
 }
 
 // forget takes a pod off those that were let go; mu is held.

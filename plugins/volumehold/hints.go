@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // EventsToRegister lists what may let a refused pod in that the ledger can't
@@ -34,7 +34,7 @@ func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any)
 		return fwk.Queue, fmt.Errorf("the event is about a %T, not a node", added)
 	}
 	fact, s := factOf(refused), p.core.facts.Snapshot()
-	if p.core.arbiter.Fit(s, arbiter.PodRequest(s, &fact), ledger.NodeName(node.Name), p.core.now()).Allowed() {
+	if p.core.arbiter.Fit(s, rules.PodRequest(s, &fact), ledger.NodeName(node.Name), p.core.now()).Allowed() {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil

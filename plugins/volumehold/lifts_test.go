@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // lift is how a reason comes about for a pod with the claim data, and which
@@ -51,28 +51,28 @@ func lifts() []lift {
 		return ledger.NodeState{Name: "n1", UID: "n1", Version: version, Ready: ledger.ReadyTrue, Managed: is, Reporting: true}
 	}
 	return []lift{
-		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
-		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
-		{arbiter.NodeExcluded, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) {
+		{rules.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
+		{rules.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
+		{rules.NodeExcluded, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) {
 			v.Version, v.Affinity = "2", ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})
 		}))), one(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Labels: map[string]string{"zone": "a"}})},
-		{arbiter.NodeFenced, all(disk("data", rwo), one(cut("n1", "2", driver), cut("n2", "2", driver), cut("n3", "2", driver),
+		{rules.NodeFenced, all(disk("data", rwo), one(cut("n1", "2", driver), cut("n2", "2", driver), cut("n3", "2", driver),
 			ledger.Policy{Name: "p", Version: "1", Driver: driver, NetworkFence: ledger.NetworkFence{Class: "c"}})), one(cut("n2", "3"))},
-		{arbiter.ClaimMissing, nil, disk("data", rwo)},
-		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
-		{arbiter.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},
-		{arbiter.ClaimUnbound, one(ledger.StorageClass{Name: "now", Driver: driver}, claim(func(c *ledger.Claim) { c.Bound, c.PersistentVolume, c.Class = false, "", "now" })), disk("data", rwo)},
-		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
-		{arbiter.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
-		{arbiter.IncompatibleParameters, all(disk("data", ledger.AccessMany), only, one(asking("n1", "other"))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
-		{arbiter.SELinuxConflict, all(disk("data", ledger.AccessMany), only, one(ledger.Driver{Name: driver, Version: "2", AttachRequired: true, NeedsNode: true, SELinuxMount: true},
+		{rules.ClaimMissing, nil, disk("data", rwo)},
+		{rules.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
+		{rules.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},
+		{rules.ClaimUnbound, one(ledger.StorageClass{Name: "now", Driver: driver}, claim(func(c *ledger.Claim) { c.Bound, c.PersistentVolume, c.Class = false, "", "now" })), disk("data", rwo)},
+		{rules.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
+		{rules.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
+		{rules.IncompatibleParameters, all(disk("data", ledger.AccessMany), only, one(asking("n1", "other"))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
+		{rules.SELinuxConflict, all(disk("data", ledger.AccessMany), only, one(ledger.Driver{Name: driver, Version: "2", AttachRequired: true, NeedsNode: true, SELinuxMount: true},
 			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true}, labelledHolder("n1"))), one(ledger.PodGone{UID: "uid-labelled"})},
-		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
-		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
-		{arbiter.NodeUnmanaged, all(disk("data", rwo), only, one(managed("2", false))), one(managed("3", true))},
-		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
-		{arbiter.Detaching, all(disk("data", rwo), one(ledger.Attachment{Name: leaving, UID: "l", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true, Ours: true, Cooperative: true})), one(ledger.AttachmentGone{Name: leaving})},
-		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
+		{rules.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
+		{rules.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
+		{rules.NodeUnmanaged, all(disk("data", rwo), only, one(managed("2", false))), one(managed("3", true))},
+		{rules.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
+		{rules.Detaching, all(disk("data", rwo), one(ledger.Attachment{Name: leaving, UID: "l", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true, Ours: true, Cooperative: true})), one(ledger.AttachmentGone{Name: leaving})},
+		{rules.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
 	}
 }
 
@@ -95,19 +95,19 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.VolumeDeleting}
+	return []ledger.Code{rules.Outranked, rules.NodeMissing, rules.TooManyTickets, rules.SlotsNotKept, rules.NoNode, rules.LeavesNode, rules.NeverAttached, rules.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.
-func lasting() []ledger.Code { return []ledger.Code{arbiter.TooManyVolumes} }
+func lasting() []ledger.Code { return []ledger.Code{rules.TooManyVolumes} }
 
 // progress are reasons of an attach or detach under way. They keep no pod from
 // being placed: a pod waits for them in PreBind, where each change of its
 // volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
-		arbiter.NotGranted, arbiter.NoFreeWorker, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
-		arbiter.InUse, arbiter.InUseUnexplained, arbiter.StagedAtNode, arbiter.UnstageUnanswered, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
+		rules.NotGranted, rules.NoFreeWorker, rules.Attaching, rules.AttachFailed, rules.NotReported, rules.DetachFailed, rules.DetachUnanswered, rules.KeptByFinalizer,
+		rules.InUse, rules.InUseUnexplained, rules.StagedAtNode, rules.UnstageUnanswered, rules.InUseUnknown, rules.NodeUnreachable, rules.DetachDelayed, rules.NodeReplaced, rules.VolumeReplaced,
 	}
 }
 
@@ -118,7 +118,7 @@ func TestEveryReasonHasALift(t *testing.T) {
 	for _, l := range lifts() {
 		have = append(have, l.code)
 	}
-	for _, code := range arbiter.Codes() {
+	for _, code := range rules.Codes() {
 		switch n := len(slices.DeleteFunc(slices.Clone(have), func(c ledger.Code) bool { return c != code })); {
 		case n == 0:
 			t.Errorf("%s is in no list: in lifts if something lifts it, in lasting if nothing does, in progress if it keeps no pod from being placed, in answers if only the controller gives it, on a ticket", code)
@@ -127,7 +127,7 @@ func TestEveryReasonHasALift(t *testing.T) {
 		}
 	}
 	for _, code := range have {
-		if !slices.Contains(arbiter.Codes(), code) {
+		if !slices.Contains(rules.Codes(), code) {
 			t.Errorf("%s is no reason of the arbiter's", code)
 		}
 	}
@@ -167,18 +167,18 @@ func TestLiftsWakeThePod(t *testing.T) {
 // A driver's refusal ends with time alone: no object changes, and whoever waits is
 // woken all the same.
 func TestTimeWakesThePod(t *testing.T) {
-	i := slices.IndexFunc(lifts(), func(l lift) bool { return l.code == arbiter.NodeExhausted })
+	i := slices.IndexFunc(lifts(), func(l lift) bool { return l.code == rules.NodeExhausted })
 	r := newStillRig(t, lifts()[i].world...)
 	close(r.synced)
 	pod := podWith("p", "data")
 	r.known(pod)
-	r.refused(pod, arbiter.NodeExhausted)
+	r.refused(pod, rules.NodeExhausted)
 	now := time.Now()
 	for _, test := range []struct {
 		at   time.Time
 		want []string
 	}{{now.Add(-time.Hour), nil}, {now.Add(time.Hour), []string{"p"}}} {
-		r.apply(arbiter.Lapse(test.at))
+		r.apply(rules.Lapse(test.at))
 		r.plugin.core.requeuer.Look(t.Context())
 		if got := r.queue.names(); !slices.Equal(got, test.want) {
 			t.Errorf("woken are %v, want %v", got, test.want)
@@ -196,8 +196,8 @@ func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 		}
 	}
 	s, fact := r.Snapshot(), factOf(pod)
-	verdict := r.plugin.core.arbiter.Fit(s, arbiter.PodRequest(s, &fact), "n1", r.plugin.core.now())
-	if !slices.ContainsFunc(verdict.Reasons, func(reason arbiter.Reason) bool { return reason.Code == code }) {
+	verdict := r.plugin.core.arbiter.Fit(s, rules.PodRequest(s, &fact), "n1", r.plugin.core.now())
+	if !slices.ContainsFunc(verdict.Reasons, func(reason rules.Reason) bool { return reason.Code == code }) {
 		r.t.Fatalf("refused for %v, not %s", verdict.Reasons, code)
 	}
 }
@@ -222,7 +222,7 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	if woken := r.queue.names(); len(woken) != 0 {
 		t.Fatalf("woken before anything happened: %v", woken)
 	}
-	asks.Version, asks.Reason = "2", string(arbiter.HeldElsewhere)
+	asks.Version, asks.Reason = "2", string(rules.HeldElsewhere)
 	r.apply(asks)
 	r.plugin.core.requeuer.Look(t.Context())
 	if woken := r.queue.names(); !slices.Contains(woken, "p") {

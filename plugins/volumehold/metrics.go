@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // registry is where kube-scheduler's own metrics are, or a test's.
@@ -74,12 +74,12 @@ type reasons struct{ bits atomic.Uint64 }
 
 // add adds the reasons of a verdict. Nothing to nil: a dry run's are not
 // counted.
-func (r *reasons) add(v arbiter.Verdict) {
+func (r *reasons) add(v rules.Verdict) {
 	if r == nil {
 		return
 	}
 	for _, reason := range v.Reasons {
-		for i, code := range arbiter.Codes() {
+		for i, code := range rules.Codes() {
 			if code == reason.Code {
 				r.bits.Or(1 << i)
 			}
@@ -93,7 +93,7 @@ func (r *reasons) each(f func(ledger.Code)) {
 		return
 	}
 	bits := r.bits.Load()
-	for i, code := range arbiter.Codes() {
+	for i, code := range rules.Codes() {
 		if bits&(1<<i) != 0 {
 			f(code)
 		}
@@ -148,7 +148,7 @@ func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
 	for n := range snapshot.Nodes() {
 		for _, d := range n.Drivers {
 			used[d.Name] += int64(d.Taken())
-			if limit := arbiter.Limit(d, arbiter.PolicyFor(snapshot, d.Name, "")); d.Registered && limit != ledger.NoLimit {
+			if limit := rules.Limit(d, rules.PolicyFor(snapshot, d.Name, "")); d.Registered && limit != ledger.NoLimit {
 				limits[d.Name] += int64(limit)
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Name of the plugin in a KubeSchedulerConfiguration.
@@ -20,7 +20,7 @@ const Name = "VolumeHold"
 type VolumeHold struct {
 	core    *core
 	handle  fwk.Handle
-	weights arbiter.Weights
+	weights rules.Weights
 }
 
 var (
@@ -45,6 +45,6 @@ func (p *VolumeHold) Name() string { return Name }
 
 // factOf translates a pod. Volumes whose source is broken are not in it.
 func factOf(pod *corev1.Pod) ledger.Pod {
-	fact, _ := translate.Pod(pod)
+	fact, _ := convert.Pod(pod)
 	return fact
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
@@ -25,7 +25,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if pod.Spec.NodeName != "" {
 		return nil, fwk.NewStatus(fwk.Skip) // it is resized where it is, with its volumes
 	}
-	fact, err := translate.Pod(pod)
+	fact, err := convert.Pod(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
@@ -41,7 +41,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Moorage is still reading which volumes are where")
 	}
 	snapshot := attempt.Base
-	request := arbiter.PodRequest(snapshot, &fact)
+	request := rules.PodRequest(snapshot, &fact)
 	if len(request.Needs) == 0 {
 		p.core.requeuer.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -80,7 +80,7 @@ func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, 
 		return nil, nil
 	}
 	if _, err := p.handle.SnapshotSharedLister().NodeInfos().Get(string(holder)); err != nil {
-		var elsewhere arbiter.Verdict
+		var elsewhere rules.Verdict
 		for _, reason := range p.core.arbiter.Fit(s, r, "", now).Reasons {
 			if reason.Node == holder {
 				elsewhere.Reasons = append(elsewhere.Reasons, reason)
@@ -126,7 +126,7 @@ func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFrag
 	if len(pod.Spec.Volumes) == 0 {
 		return nil, nil
 	}
-	if fact, err := translate.Pod(pod); err != nil || len(fact.Volumes) > 0 {
+	if fact, err := convert.Pod(pod); err != nil || len(fact.Volumes) > 0 {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod has volumes that a node may have no room for")
 	}
 	return nil, nil

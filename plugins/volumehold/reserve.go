@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Reserve has the ledger count the pod's volumes at the node, after judging the
@@ -20,8 +20,8 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 		return nil
 	}
 	node, c := ledger.NodeName(nodeName), p.core
-	verdict := c.placer.Reserve(fact, node, func(snapshot ledger.Snapshot) arbiter.Verdict {
-		request := arbiter.PodRequest(snapshot, &fact)
+	verdict := c.placer.Reserve(fact, node, func(snapshot ledger.Snapshot) rules.Verdict {
+		request := rules.PodRequest(snapshot, &fact)
 		verdict := c.arbiter.Fit(snapshot, request, node, c.now())
 		if !verdict.Allowed() && state.IsPodGroupSchedulingCycle() {
 			seen, _ := p.inGroupCycle(snapshot, verdict)

@@ -7,8 +7,8 @@ import (
 
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
@@ -19,7 +19,7 @@ const stateKey fwk.StateKey = Name
 // the pods that a dry run adds and removes.
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
-	request  arbiter.Request
+	request  rules.Request
 	holder   ledger.NodeName // the only node that is looked at; empty for all
 	delta    ledger.Delta
 	seen     *reasons          // of refusals in this cycle; nil in a dry run

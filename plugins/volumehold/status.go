@@ -5,14 +5,14 @@ package volumehold
 import (
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
 // nodeStatus makes the status of a node from the arbiter's verdict on it; nil
 // when it is allowed.
-func nodeStatus(v arbiter.Verdict, n ledger.NodeName) *fwk.Status {
+func nodeStatus(v rules.Verdict, n ledger.NodeName) *fwk.Status {
 	if v.Allowed() {
 		return nil
 	}
@@ -25,7 +25,7 @@ func nodeStatus(v arbiter.Verdict, n ledger.NodeName) *fwk.Status {
 
 // podStatus makes the status of a pod that no node will do for; nil when the
 // verdict is Allow.
-func podStatus(v arbiter.Verdict) *fwk.Status {
+func podStatus(v rules.Verdict) *fwk.Status {
 	if v.Allowed() {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/watch"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
@@ -16,7 +16,7 @@ import (
 // its request, whoever leads.
 
 // made returns the plugins' core and observer; nil if no profile enables the plugin.
-func (f *Factory) made() (*core, *observe.Observer) {
+func (f *Factory) made() (*core, *watch.Observer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.core, f.observer
@@ -24,7 +24,7 @@ func (f *Factory) made() (*core, *observe.Observer) {
 
 // Shared returns what the extender of the process needs: the facts, and what reserves and binds. It
 // returns nil if no profile enables the plugin.
-func (f *Factory) Shared() (*observe.Observer, *binding.Placer) {
+func (f *Factory) Shared() (*watch.Observer, *binding.Placer) {
 	core, observer := f.made()
 	if core == nil {
 		return nil, nil

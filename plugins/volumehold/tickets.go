@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/tickets"
+	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
@@ -45,7 +45,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide fun
 	if core == nil {
 		return func() {}, nil
 	}
-	executor, err := execute.New(execute.Config{
+	executor, err := write.New(write.Config{
 		Kube: f.writer.kube, Moorage: f.writer.moorage, Observer: observer, Events: report.NewEvents(ctx, f.writer.kube),
 		Timeout: binding.RequestTimeout, Lease: term.Until, Epoch: term.Epoch, Token: func() string { return string(uuid.NewUUID()) },
 	})
@@ -75,7 +75,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide fun
 
 // doubtTickets has the ledger count the grants that an earlier leader may have sent.
 func (c *core) doubtTickets() {
-	for _, e := range flow.Doubts(c.facts.Snapshot()) {
+	for _, e := range protocol.Doubts(c.facts.Snapshot()) {
 		c.facts.Apply(e)
 	}
 }

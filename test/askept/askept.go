@@ -5,8 +5,8 @@
 package askept
 
 import (
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -16,7 +16,7 @@ func init() {
 		if !is {
 			return e
 		}
-		kept := translate.Hold(translate.HoldObject(translate.HoldContext{Volume: seen.Volume}, seen.Hold))
+		kept := convert.Hold(convert.HoldObject(convert.HoldContext{Volume: seen.Volume}, seen.Hold))
 		kept.Hold.Version = seen.Hold.Version
 		return kept
 	}

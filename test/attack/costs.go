@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -28,7 +28,7 @@ const (
 	manyListed   = 20000 // volumes in one status; an object can hold no more than some 1.5 MB
 	manyTries    = 20
 	listedDriver = "attack.example.com"
-	manyInline   = arbiter.MaxVolumes + 1
+	manyInline   = rules.MaxVolumes + 1
 )
 
 // costs are cheap requests with possibly expensive answers; meanwhile pods of the victim must be
@@ -107,10 +107,10 @@ func waitInCrowds(ctx context.Context, s *Scene, c clients) error {
 			return false, err
 		}
 		raw, err := json.Marshal(list)
-		return err == nil && strings.Contains(string(raw), string(arbiter.TooManyTickets)), err
+		return err == nil && strings.Contains(string(raw), string(rules.TooManyTickets)), err
 	})
 	if err != nil {
-		return fmt.Errorf("none of %d tickets is told %s: %w", manyTickets, arbiter.TooManyTickets, err)
+		return fmt.Errorf("none of %d tickets is told %s: %w", manyTickets, rules.TooManyTickets, err)
 	}
 	return s.works(ctx)
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -27,8 +27,8 @@ func forgeries() []attempt {
 		{wildcard(), "a forged grant", byTickets, forgeStatus(granted)},
 		{wildcard(), "a forged epoch", byTickets, forgeStatus(`{"status":{"epoch":4611686018427387904}}`)},
 		{wildcard(), "a grant of another's volume", byTickets, forgeStatus(`{"status":{"volumes":[{"claim":"nothing","driver":"disk.example.com","volumeHandle":"x"}]}}`)},
-		{wildcard(), "a ticket for a claim without a volume", "the arbiter: " + string(arbiter.ClaimUnbound), ticketForPaper},
-		{wildcard(), "a claim that says it is bound to another's volume", "the arbiter: " + string(arbiter.ClaimLost), ticketForTheft},
+		{wildcard(), "a ticket for a claim without a volume", "the arbiter: " + string(rules.ClaimUnbound), ticketForPaper},
+		{wildcard(), "a claim that says it is bound to another's volume", "the arbiter: " + string(rules.ClaimLost), ticketForTheft},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -89,9 +89,9 @@ func (s *story) lateAttachment(node, handle string, transitions int64) {
 	pv := s.View.Claim(s.Namespace, "data").Spec.VolumeName
 	late := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "late-" + s.Namespace, Finalizers: []string{translate.AttacherFinalizer(sandbox.DriverName)},
+			Name: "late-" + s.Namespace, Finalizers: []string{convert.AttacherFinalizer(sandbox.DriverName)},
 			Annotations: map[string]string{
-				translate.AnnotationNodeID: diskapi.NodeID(node), v1alpha1.AnnotationTransitions: fmt.Sprint(transitions),
+				convert.AnnotationNodeID: diskapi.NodeID(node), v1alpha1.AnnotationTransitions: fmt.Sprint(transitions),
 			},
 		},
 		Spec: storagev1.VolumeAttachmentSpec{

@@ -16,7 +16,7 @@ func attached() []guard {
 		{Scenario: "attacher-handover", Rule: rule, Edits: released, Expect: []string{"the detach from"}},
 		{Scenario: "attacher-handover-failing", Rule: rule, Edits: released, Expect: []string{"the detach", "two-nodes"}},
 		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Edits: []edit{{
-			File: "internal/arbiter/planstay.go",
+			File: "internal/rules/planstay.go",
 			Old:  "if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {",
 			New:  "if true {",
 		}}, Expect: []string{"pod db runs"}},
@@ -40,7 +40,7 @@ func attached() []guard {
 		},
 		{
 			Scenario: "attacher-reason", Rule: "I7: who looks the volume up is told, too",
-			Edits:  []edit{{File: "internal/arbiter/planhold.go", Old: "\tp.refused(was, &h)\n", New: ""}},
+			Edits:  []edit{{File: "internal/rules/planhold.go", Old: "\tp.refused(was, &h)\n", New: ""}},
 			Expect: []string{"the hold has the driver's words"},
 		},
 		{

@@ -21,7 +21,7 @@ func besides() []guard {
 			Scenario: "cooperative-rollout", Mode: sandbox.Cooperative,
 			Rule: "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
 			Edits: []edit{{
-				File: "internal/arbiter/access.go",
+				File: "internal/rules/access.go",
 				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
 				New:  "return false",
 			}},
@@ -31,7 +31,7 @@ func besides() []guard {
 			Scenario: "cooperative-limit", Mode: sandbox.Cooperative,
 			Rule: "I2: nothing is placed past the driver's limit",
 			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
+				File: "internal/rules/limit.go",
 				Old:  "return reason, after > limit",
 				New:  "return reason, after > limit+1",
 			}},
@@ -51,7 +51,7 @@ func besides() []guard {
 			Scenario: "only-scheduling", Mode: sandbox.Cooperative,
 			Rule: "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
 			Edits: []edit{{
-				File: "internal/arbiter/access.go",
+				File: "internal/rules/access.go",
 				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
 				New:  "return false",
 			}},
@@ -61,7 +61,7 @@ func besides() []guard {
 			Scenario: "cooperative-handover", Mode: sandbox.Cooperative,
 			Rule: "I1: a volume counts where it may still be until its detach is over",
 			Edits: []edit{{
-				File: "internal/arbiter/plan.go",
+				File: "internal/rules/plan.go",
 				Old:  "if place.HasAttachments() || place.Reported { //mutant:free-too-early\n\t\treturn true",
 				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
 			}},
@@ -71,7 +71,7 @@ func besides() []guard {
 			Scenario: "manager-restarts", Mode: sandbox.Cooperative,
 			Rule: "a volume is attached for a ticket at a node that it has left before, as when kube-controller-manager has detached it",
 			Edits: []edit{{
-				File: "internal/arbiter/planbeside.go",
+				File: "internal/rules/planbeside.go",
 				Old:  "if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {",
 				New:  "if !p.Cooperative || !left {",
 			}},
@@ -81,7 +81,7 @@ func besides() []guard {
 			Scenario: "bound-elsewhere", Mode: sandbox.Cooperative,
 			Rule: "Moorage takes its own attachment back where another scheduler has bound the pod elsewhere",
 			Edits: []edit{{
-				File: "internal/arbiter/planbeside.go",
+				File: "internal/rules/planbeside.go",
 				Old:  "nothing := va == nil && !place.ReportSent",
 				New:  "nothing := true",
 			}},

@@ -21,7 +21,7 @@ func operating() []guard {
 			Scenario: "operations-refused",
 			Rule:     "the scheduler chooses the node of a ticket that leaves it open",
 			Edits: []edit{{
-				File: "internal/flow/decide.go",
+				File: "internal/protocol/decide.go",
 				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
 				New:  "if t.Wherever || t.Phase != ledger.TicketPending ||",
 			}},
@@ -31,7 +31,7 @@ func operating() []guard {
 			Scenario: "operations-populator",
 			Rule:     "I1: a volume counts where it may still be, whoever claims it",
 			Edits: []edit{{
-				File: "internal/arbiter/access.go",
+				File: "internal/rules/access.go",
 				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
 				New:  "return false",
 			}},
@@ -41,7 +41,7 @@ func operating() []guard {
 			Scenario: "operations-many",
 			Rule:     "I2: nothing is placed or granted past the driver's limit",
 			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
+				File: "internal/rules/limit.go",
 				Old:  "return reason, after > limit",
 				New:  "return reason, after > limit+1",
 			}},
@@ -81,7 +81,7 @@ func operating() []guard {
 			Scenario: "cooperative-operation", Mode: sandbox.Cooperative,
 			Rule: "in Cooperative mode volumes are attached for tickets, too",
 			Edits: []edit{{
-				File: "internal/arbiter/planattach.go",
+				File: "internal/rules/planattach.go",
 				Old:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })",
 				New:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living && (u.Pod != \"\" || !p.Cooperative) })",
 			}},

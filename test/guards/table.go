@@ -37,7 +37,7 @@ func detaching() []guard {
 			Scenario: "handover",
 			Rule:     "I1: a volume counts where it may still be until its detach is over",
 			Edits: []edit{{
-				File: "internal/arbiter/plan.go",
+				File: "internal/rules/plan.go",
 				Old:  "if place.HasAttachments() || place.Reported { //mutant:free-too-early\n\t\treturn true",
 				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
 			}},
@@ -53,7 +53,7 @@ func detaching() []guard {
 			Scenario: "readd",
 			Rule:     "I7: who waits is told that a detach fails",
 			Edits: []edit{{
-				File: "internal/arbiter/planattach.go",
+				File: "internal/rules/planattach.go",
 				Old:  "if !va.DetachError.IsZero() {",
 				New:  "if false {",
 			}},
@@ -81,7 +81,7 @@ func placing() []guard {
 			Scenario: "rollout",
 			Rule:     "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
 			Edits: []edit{{
-				File: "internal/arbiter/access.go",
+				File: "internal/rules/access.go",
 				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
 				New:  "return false",
 			}},
@@ -91,7 +91,7 @@ func placing() []guard {
 			Scenario: "limit",
 			Rule:     "I2: nothing is placed or granted past the driver's limit",
 			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
+				File: "internal/rules/limit.go",
 				Old:  "return reason, after > limit",
 				New:  "return reason, after > limit+1",
 			}},
@@ -101,7 +101,7 @@ func placing() []guard {
 			Scenario: "full-node",
 			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
 			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
+				File: "internal/rules/limit.go",
 				Old:  "case !w.confirmed(p, driver):\n\t\t\tfresh++\n",
 				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p, driver):\n\t\t\tfresh++\n",
 			}},
@@ -127,11 +127,11 @@ func placing() []guard {
 			Scenario: "volume-kinds",
 			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
-				File: "internal/translate/volume.go",
+				File: "internal/convert/volume.go",
 				Old:  "\t\tid, err = volumeID(source.CSI.Driver, source.CSI.VolumeHandle)\n\tcase source.ISCSI",
 				New:  "\t\tid, err = namedVolume(pv)\n\tcase source.ISCSI",
 			}, {
-				File: "internal/translate/volume.go",
+				File: "internal/convert/volume.go",
 				Old:  "// volumeOfInline is the volume",
 				New:  namedVolume + "// volumeOfInline is the volume",
 			}},
@@ -140,7 +140,7 @@ func placing() []guard {
 		{
 			Scenario: "volume-kinds",
 			Rule:     "at a node whose kubelet mounts by SELinux label, pods share a volume only where their labels may be the same",
-			Edits:    []edit{{File: "internal/translate/selinux.go", Old: "\t\treturn said == \"true\"\n", New: "\t\treturn said == \"\"\n"}},
+			Edits:    []edit{{File: "internal/convert/selinux.go", Old: "\t\treturn said == \"true\"\n", New: "\t\treturn said == \"\"\n"}},
 			Expect:   []string{"with another SELinux label"},
 		},
 	}
@@ -189,7 +189,7 @@ func asking() []guard {
 			Scenario: "tickets",
 			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
 			Edits: []edit{{
-				File: "internal/arbiter/plandetach.go",
+				File: "internal/rules/plandetach.go",
 				Old:  "if left := p.delayed(p.hold, node, place); left > 0 {",
 				New:  "if left := p.delayed(p.hold, node, place); left < 0 {",
 			}},
@@ -199,7 +199,7 @@ func asking() []guard {
 			Scenario: "ticket-wherever",
 			Rule:     "a ticket that waits asks where its volumes are",
 			Edits: []edit{{
-				File: "internal/flow/decide.go",
+				File: "internal/protocol/decide.go",
 				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
 				New:  "if !t.Wherever || t.Node != \"\" || t.Phase != ledger.TicketPending ||",
 			}},
@@ -209,7 +209,7 @@ func asking() []guard {
 			Scenario: "ticket-order",
 			Rule:     "of all that wait for a volume, the one of the highest priority has it first",
 			Edits: []edit{{
-				File: "internal/arbiter/request.go",
+				File: "internal/rules/request.go",
 				Old:  "cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created)",
 				New:  "cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(b.priority(), a.priority())",
 			}},
@@ -219,7 +219,7 @@ func asking() []guard {
 			Scenario: "ticket-drain",
 			Rule:     "a ticket that moves loses its grant at a node that is being emptied",
 			Edits: []edit{{
-				File: "internal/arbiter/grant.go",
+				File: "internal/rules/grant.go",
 				Old:  "reasons := slices.Concat(leaves(s, t, now), ledElsewhere(s, t))",
 				New:  "reasons := slices.Concat(leaves(s, t, now)[:0], ledElsewhere(s, t))",
 			}},
@@ -229,8 +229,8 @@ func asking() []guard {
 			Scenario: "backup-mover",
 			Rule:     "a ticket is asked before it loses its volumes",
 			Edits: []edit{{
-				File: "internal/flow/decide.go",
-				Old:  "case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked",
+				File: "internal/protocol/decide.go",
+				Old:  "case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(s, t, now) > 0): //mutant:take-unasked",
 				New:  "case false:",
 			}},
 			Expect: []string{"the mover is asked to let go", "unpublish-while-staged"},
@@ -249,7 +249,7 @@ func asking() []guard {
 			Scenario: "by-hand",
 			Rule:     "a ticket with onDrain: End ends with the cordon of its node",
 			Edits: []edit{{
-				File: "internal/arbiter/ticketend.go",
+				File: "internal/rules/ticketend.go",
 				Old:  "t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining &&",
 				New:  "t.OnDrain == ledger.EndOnDrain && n != nil && !n.Exists && n.Draining &&",
 			}},
@@ -307,7 +307,7 @@ func failing() []guard {
 			Scenario: "node-failure",
 			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
 			Edits: []edit{{
-				File: "internal/arbiter/force.go",
+				File: "internal/rules/force.go",
 				Old:  "return vouched(OutOfService, n, n.OutOfServiceAt, now)",
 				New:  "return forcing{}",
 			}},
@@ -317,7 +317,7 @@ func failing() []guard {
 			Scenario: "node-failure-wait",
 			Rule:     "I3, I9: that a node does not answer is no reason to detach, unless the policy sets a time",
 			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
+				File: "internal/rules/policy.go",
 				Old:  "return setOr(p.AfterUnreachable, never)",
 				New:  "return setOr(p.AfterUnreachable, 0)",
 			}},
@@ -327,7 +327,7 @@ func failing() []guard {
 			Scenario: "forced-detach",
 			Rule:     "I3: a time of the policy that is over frees what a dead node's pods have left",
 			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
+				File: "internal/rules/policy.go",
 				Old:  "return *p.AfterPodGone",
 				New:  "return never",
 			}},
@@ -337,7 +337,7 @@ func failing() []guard {
 			Scenario: "forced-unreachable",
 			Rule:     "I3: a policy's time since a node became unreachable frees what its pods have, Terminating or not",
 			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
+				File: "internal/rules/policy.go",
 				Old:  "return setOr(p.AfterUnreachable, never)",
 				New:  "return never",
 			}},
@@ -347,7 +347,7 @@ func failing() []guard {
 			Scenario: "many-unreachable",
 			Rule:     "I3: the time of afterUnreachable takes nothing while too many nodes are unreachable at once",
 			Edits: []edit{{
-				File: "internal/arbiter/brake.go",
+				File: "internal/rules/brake.go",
 				Old:  "if brake := t.braked(s, n, policy); !brake.IsZero() {",
 				New:  "if brake := t.braked(s, n, policy); false {",
 			}},
@@ -357,7 +357,7 @@ func failing() []guard {
 			Scenario: "share-manager",
 			Rule:     "a ticket that leaves its node to the controller leaves one that is fenced",
 			Edits: []edit{{
-				File: "internal/arbiter/grant.go",
+				File: "internal/rules/grant.go",
 				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
 				New:  "p.contested(t.Node) || t.Wherever && t.Node == \"\" && fenced(s, v, t.Node, now)",
 			}},
@@ -367,7 +367,7 @@ func failing() []guard {
 			Scenario: "ticket-node-dies",
 			Rule:     "I8: the time after which tickets end at a node that is gone survives a change of leader",
 			Edits: []edit{{
-				File: "internal/arbiter/ticketend.go",
+				File: "internal/rules/ticketend.go",
 				Old:  "if !time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {",
 				New:  "if time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {",
 			}},
@@ -377,7 +377,7 @@ func failing() []guard {
 			Scenario: "node-deleted",
 			Rule:     "I3: a Node that is gone proves nothing of its machine",
 			Edits: []edit{{
-				File: "internal/arbiter/evidence.go",
+				File: "internal/rules/evidence.go",
 				Old:  "case n == nil || !n.Exists: //mutant:node-gone\n\t\te.usage = usageUnknown",
 				New:  "case n == nil || !n.Exists: //mutant:node-gone\n\t\te.usage = usageNone",
 			}},
@@ -387,7 +387,7 @@ func failing() []guard {
 			Scenario: "node-made-again",
 			Rule:     "I3: what moorage-node has found at a Node made again by the same boot is staged there",
 			Edits: []edit{{
-				File: "internal/arbiter/evidence.go",
+				File: "internal/rules/evidence.go",
 				Old:  "case n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID):\n\t\treturn usageStaged\n",
 				New:  "case n.MayBeUnstaged(v.ID):\n\t\treturn usageStaged\n",
 			}},
@@ -397,7 +397,7 @@ func failing() []guard {
 			Scenario: "dead-together",
 			Rule:     "I8: the out-of-service taint counts that was set while nobody led",
 			Edits: []edit{{
-				File: "internal/arbiter/force.go",
+				File: "internal/rules/force.go",
 				Old:  "return vouched(OutOfService, n, n.OutOfServiceAt, now)",
 				New:  "return forcing{}",
 			}},
@@ -407,7 +407,7 @@ func failing() []guard {
 			Scenario: "driver-down",
 			Rule:     "I1: a volume counts where it may still be until its detach is over, also where its machine is known to be dead",
 			Edits: []edit{{
-				File: "internal/arbiter/plan.go",
+				File: "internal/rules/plan.go",
 				Old:  "if place.HasAttachments() || place.Reported { //mutant:free-too-early\n\t\treturn true",
 				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
 			}},
@@ -421,7 +421,7 @@ func failing() []guard {
 				Old:  "return machine == \"\" || n.SystemUUID == machine && w.onlyOne(n)",
 				New:  "return true",
 			}, {
-				File: "internal/arbiter/safety.go",
+				File: "internal/rules/safety.go",
 				Old:  "if replaced(n, va) {",
 				New:  "if false {",
 			}},
@@ -431,11 +431,11 @@ func failing() []guard {
 			Scenario: "reboot-in-grace",
 			Rule:     "I3: no detach while the kubelet's last report has the volume in use, though the machine is off and its pod is deleted",
 			Edits: []edit{{
-				File: "internal/arbiter/evidence.go",
+				File: "internal/rules/evidence.go",
 				Old:  "case p.InUse: //mutant:in-use",
 				New:  "case false:",
 			}, {
-				File: "internal/flow/node.go",
+				File: "internal/protocol/node.go",
 				Old:  "return !slices.Contains(node.InUse, c.Volume)",
 				New:  "return true",
 			}},
@@ -455,7 +455,7 @@ func failing() []guard {
 			Scenario: "fenced-condition",
 			Rule:     "I3: a condition of the Node that the policy names, set after the last sign of the node, frees what it has",
 			Edits: []edit{{
-				File: "internal/arbiter/force.go",
+				File: "internal/rules/force.go",
 				Old:  "return vouched(FencedCondition, n, f.At, now)",
 				New:  "return forcing{}",
 			}},
@@ -465,7 +465,7 @@ func failing() []guard {
 			Scenario: "network-fence",
 			Rule:     "I3: a machine that a storage has cut off is let in only when nothing is mounted there",
 			Edits: []edit{{
-				File: "internal/arbiter/networkfence.go",
+				File: "internal/rules/networkfence.go",
 				Old:  "case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:\n\t\treturn AskBeforeUnfencing",
 				New:  "case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:\n\t\treturn MayUnfence",
 			}},
@@ -489,7 +489,7 @@ func failing() []guard {
 			Scenario: "network-fence-boot",
 			Rule:     "I3: a machine that has booted is let in, whatever records are left",
 			Edits: []edit{{
-				File: "internal/arbiter/networkfence.go",
+				File: "internal/rules/networkfence.go",
 				Old:  "slices.ContainsFunc(n.Word.Mounted, of)",
 				New:  "slices.ContainsFunc(n.Word.Has, of)",
 			}},
@@ -499,11 +499,11 @@ func failing() []guard {
 			Scenario: "kubelet-restart",
 			Rule:     "I3: no detach while the kubelet reports the volume in use",
 			Edits: []edit{{
-				File: "internal/arbiter/evidence.go",
+				File: "internal/rules/evidence.go",
 				Old:  "case p.InUse: //mutant:in-use",
 				New:  "case false:",
 			}, {
-				File: "internal/flow/node.go",
+				File: "internal/protocol/node.go",
 				Old:  "return !slices.Contains(node.InUse, c.Volume)",
 				New:  "return true",
 			}},
@@ -525,7 +525,7 @@ func speaking() []guard {
 			Scenario: "kubelet-hole-stopped",
 			Rule:     "I3: with requireNodeWord the silence of moorage-node counts as in use",
 			Edits: []edit{{
-				File: "internal/arbiter/nodeword.go",
+				File: "internal/rules/nodeword.go",
 				Old:  "return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord",
 				New:  "return false",
 			}},
@@ -535,8 +535,8 @@ func speaking() []guard {
 			Scenario: "kubelet-hole-repaired",
 			Rule:     "I3: what may be unstaged is not put back into volumesAttached",
 			Edits: []edit{
-				{File: "internal/arbiter/planattach.go", Old: "if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence", New: "if false {"},
-				{File: "internal/flow/attach.go", Old: "case n.MayBeUnstaged(t.Step.Volume):", New: "case false:"},
+				{File: "internal/rules/planattach.go", Old: "if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence", New: "if false {"},
+				{File: "internal/protocol/attach.go", Old: "case n.MayBeUnstaged(t.Step.Volume):", New: "case false:"},
 			},
 			Expect: []string{"worker-2 says that it has unstaged the volume"},
 		},
@@ -546,7 +546,7 @@ func speaking() []guard {
 // askNobody has nodes not be asked what they have.
 func askNobody() []edit {
 	return []edit{{
-		File: "internal/arbiter/nodeword.go",
+		File: "internal/rules/nodeword.go",
 		Old:  "case p.volume.ID.NoAttach() || node == nil || node.Word == nil:",
 		New:  "case true:",
 	}}
@@ -608,11 +608,11 @@ func dying() []guard {
 // volumesAttached, and takes it out afterwards.
 func deleteFirst() []edit {
 	return []edit{{
-		File: "internal/arbiter/plandetach.go",
+		File: "internal/rules/plandetach.go",
 		Old:  "case place.Reported || va == nil || proof == ledger.ProofNone:",
 		New:  "case va == nil || va.Deleting:",
 	}, {
-		File: "internal/arbiter/plandetach.go",
+		File: "internal/rules/plandetach.go",
 		Old:  "rule != \"\" && rule != AfterPodGone && step.Former == \"\" || !p.required ||",
 		New:  "rule != \"no such rule\" ||",
 	}}
@@ -622,7 +622,7 @@ func deleteFirst() []edit {
 // it does while it waits for the attach.
 func neverAgain() []edit {
 	return []edit{{
-		File: "internal/arbiter/planattach.go",
+		File: "internal/rules/planattach.go",
 		Old:  "case va == nil && p.mayCreate(node, place) && p.gone(place):",
 		New:  "case va == nil && !place.InUse && p.mayCreate(node, place) && p.gone(place):",
 	}}
@@ -636,7 +636,7 @@ func lookAtNothing() []edit {
 // freeFailed takes a volume for gone from where its detach has failed.
 func freeFailed() []edit {
 	return []edit{{
-		File: "internal/arbiter/plan.go",
+		File: "internal/rules/plan.go",
 		Old:  "if place.HasAttachments() || place.Reported {",
 		New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
 	}}
@@ -656,11 +656,11 @@ const namedVolume = `func namedVolume(pv *corev1.PersistentVolume) (ledger.Volum
 
 // detachedUnseen has a ticket be told that its volumes are detached while they are attached.
 var detachedUnseen = []edit{{
-	File: "internal/arbiter/detached.go",
+	File: "internal/rules/detached.go",
 	Old:  "is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
 	New:  "is := false",
 }, {
-	File: "internal/arbiter/detached.go",
+	File: "internal/rules/detached.go",
 	Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
 	New:  "case p.hold.Version == \"\":",
 }}

@@ -25,9 +25,9 @@ type target struct {
 // there.
 var targets = []target{
 	{"internal/ledger", nil, nil},
-	{"internal/arbiter", []string{"internal/ledger"}, nil},
-	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, nil},
-	{"internal/networkfence", []string{"internal/ledger", "internal/arbiter"}, nil},
+	{"internal/rules", []string{"internal/ledger"}, nil},
+	{"internal/protocol", []string{"internal/ledger", "internal/rules"}, nil},
+	{"internal/networkfence", []string{"internal/ledger", "internal/rules"}, nil},
 	{"controller/attacher/decide", []string{"internal/ledger"}, nil},
 	{"internal/fair", nil, nil},
 	{"test/sandbox/disk/judge", nil, nil},

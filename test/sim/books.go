@@ -5,8 +5,8 @@ package sim
 import (
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -137,8 +137,8 @@ func (s *Sim) judgeAgreement(c *controller) {
 				if !s.reachable(n) || hasUnknown(o.snapshot(), n) || hasUnknown(leads, n) {
 					continue // no place for a pod, and who has watched it for longer knows more; or whoever has seen a PersistentVolume that has vanished since
 				}
-				grants := c.arbiter.Fit(leads, arbiter.PodRequest(leads, &p), n, s.Now())
-				proposes := c.arbiter.Fit(o.snapshot(), arbiter.PodRequest(o.snapshot(), &p), n, s.Now())
+				grants := c.arbiter.Fit(leads, rules.PodRequest(leads, &p), n, s.Now())
+				proposes := c.arbiter.Fit(o.snapshot(), rules.PodRequest(o.snapshot(), &p), n, s.Now())
 				if grants.Allowed() != proposes.Allowed() {
 					s.fault("%s would have a pod with %s at %s: %t, by %q; and %s: %t, by %q", o.caller.name, key, n, proposes.Allowed(), proposes.First().Code, c.name, grants.Allowed(), grants.First().Code)
 				}

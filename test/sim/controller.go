@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -17,7 +17,7 @@ import (
 type controller struct {
 	caller
 	s        *Sim
-	arbiter  arbiter.Arbiter
+	arbiter  rules.Arbiter
 	observer *observer
 	role     role
 	ready    time.Time // role waiting: until when
@@ -26,12 +26,12 @@ type controller struct {
 	volumes *queue[ledger.VolumeID]
 	grants  *queue[ledger.NodeName]
 	tickets *queue[ledger.TicketID]
-	pauses  *flow.Pauses
-	refused flow.TicketPauses
+	pauses  *protocol.Pauses
+	refused protocol.TicketPauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
 	decided map[string]decision  // by tickets' UIDs: the last one
 
-	memory    *flow.Memory
+	memory    *protocol.Memory
 	tried     map[string]bool // to take over, tickets by UID
 	writes    map[ledger.NodeName]*batch
 	lists     map[ledger.NodeName]*batch
@@ -50,7 +50,7 @@ type pause struct {
 }
 
 func newController(s *Sim, name string) *controller {
-	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: arbiter.Arbiter{
+	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: rules.Arbiter{
 		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative,
 	}}
 	c.forget()
@@ -63,17 +63,17 @@ func (c *controller) forget() {
 	c.volumes = newQueue(c.s.Now, volumeArg)
 	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
 	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)
-	c.pauses, c.refused = flow.NewPauses(whole), flow.TicketPauses{}
+	c.pauses, c.refused = protocol.NewPauses(whole), protocol.TicketPauses{}
 	c.ages, c.decided, c.tried = map[string]time.Time{}, map[string]decision{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil
-	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout}
+	c.memory = &protocol.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
 // touched hands everything that is touched to whoever decides on it. What a step of
 // this process has noted itself ends no pause.
 func (c *controller) touched(t ledger.Touched) {
-	look := flow.Wake(t, c.observer.snapshot())
+	look := protocol.Wake(t, c.observer.snapshot())
 	for _, v := range look.Volumes {
 		if !t.Own {
 			c.pauses.News(v)
@@ -186,20 +186,20 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	plan := c.arbiter.Plan(world.WithoutSentGrants(c.observer.ledger, now), v, now)
 	steps, after := c.pauses.Due(v, plan.Steps, now)
 	if !plan.Recheck.IsZero() {
-		after = flow.Sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))
+		after = protocol.Sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	left := len(steps)
 	if left == 0 {
-		c.volumes.done(v, after, flow.Finished)
+		c.volumes.done(v, after, protocol.Finished)
 		return true
 	}
 	for _, step := range steps {
 		c.s.note("%s %s", c.name, stepText(step))
 		c.pauses.Begin(step)
-		c.do(flow.Do(step), func(end flow.End) {
-			after = flow.Sooner(after, c.pauses.End(step, end, c.s.Now()))
+		c.do(protocol.Do(step), func(end protocol.End) {
+			after = protocol.Sooner(after, c.pauses.End(step, end, c.s.Now()))
 			if left--; left == 0 {
-				c.volumes.done(v, after, flow.Finished)
+				c.volumes.done(v, after, protocol.Finished)
 			}
 		})
 	}
@@ -213,8 +213,8 @@ func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
 	tasks := c.memory.TakeOver(c.observer.snapshot())
 	for len(tasks) > 0 && tasks[0].Doubts {
-		c.do(tasks[0], func(flow.End) {})
-		for _, e := range flow.Doubts(c.observer.snapshot()) {
+		c.do(tasks[0], func(protocol.End) {})
+		for _, e := range protocol.Doubts(c.observer.snapshot()) {
 			c.observer.apply(e)
 		}
 		tasks = c.memory.TakeOver(c.observer.snapshot())
@@ -223,7 +223,7 @@ func (c *controller) takeOver() {
 		tasks = c.doubted()
 	}
 	if len(tasks) > 0 {
-		c.do(tasks[0], func(flow.End) { c.taking = false }) // the next round
+		c.do(tasks[0], func(protocol.End) { c.taking = false }) // the next round
 		return
 	}
 	c.role, c.taking = leading, false
@@ -231,11 +231,11 @@ func (c *controller) takeOver() {
 }
 
 // doubted takes the next ticket over that is in doubt and was not tried yet.
-func (c *controller) doubted() []flow.Task {
+func (c *controller) doubted() []protocol.Task {
 	for _, key := range c.s.keys(c.observer, world.Tickets) {
 		if t := c.observer.snapshot().Ticket(world.TicketKey(key)); t != nil && t.InDoubt && !c.tried[t.UID] {
 			c.tried[t.UID] = true
-			return []flow.Task{flow.Renew(t)}
+			return []protocol.Task{protocol.Renew(t)}
 		}
 	}
 	return nil

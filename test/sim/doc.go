@@ -3,7 +3,7 @@
 // Package sim plays Moorage against a hostile cluster, with a seed for dice.
 //
 // The rules are the real ones: internal/ledger keeps the facts,
-// internal/arbiter and controller/ticket decide, internal/execute makes the
+// internal/rules and controller/ticket decide, internal/write makes the
 // patches and preconditions. What the simulator has instead of the real thing
 // is everything around them: queues, watches, execution, the API server,
 // kubelets, attacher, disks, schedulers, users, and a clock that moves only

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -133,7 +133,7 @@ func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		machine, _ := known.Node(p.Node).DoubtedAt(id)
 		ended := slices.Contains(s.rebooted, p.Node) && machine != ledger.OtherMachine
-		return (n == "" || p.Node == n) && !ended && arbiter.Doubted(known, v, &p)
+		return (n == "" || p.Node == n) && !ended && rules.Doubted(known, v, &p)
 	})
 }
 
@@ -189,7 +189,7 @@ func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 // take it would have been found: one that would do so by the rules of the core, and one
 // at which nothing is in its way.
 func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
-	r := arbiter.PodRequest(f, &p)
+	r := rules.PodRequest(f, &p)
 	volumes, _ := s.w.VolumesOf(p)
 	for _, n := range s.nodeNames() {
 		node := f.Node(n)
@@ -227,7 +227,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
 	}
-	for _, need := range arbiter.PodRequest(f, &p).Needs {
+	for _, need := range rules.PodRequest(f, &p).Needs {
 		if v := c.arbiter.Explain(f, need, p.Node, s.Now()); !v.Allowed() && len(v.Reasons) == 0 {
 			s.fault("pod %s at %s is not told why it waits for %s", p.UID, p.Node, need.Name)
 		}

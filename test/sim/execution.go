@@ -5,27 +5,27 @@ package sim
 import (
 	"fmt"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
 // do carries a task out, one request after the other, and tells what came of it
 // when its effect is known to the ledger. What is sent, and what follows from an
-// answer, is the product's (internal/flow).
-func (c *controller) do(t flow.Task, then func(flow.End)) {
+// answer, is the product's (internal/protocol).
+func (c *controller) do(t protocol.Task, then func(protocol.End)) {
 	t, m := c.memory.Next(t, c.observer.snapshot(), c.s.Now())
 	c.follow(t, m, then)
 }
 
 // follow does what flow says is next for a task.
-func (c *controller) follow(t flow.Task, m flow.Move, then func(flow.End)) {
+func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol.End)) {
 	for _, e := range m.Tell {
 		c.observer.apply(e)
 	}
 	switch {
-	case m.End != flow.Going:
+	case m.End != protocol.Going:
 		then(m.End)
 	case m.Send != nil:
 		c.send(t, *m.Send, then)
@@ -38,15 +38,15 @@ func (c *controller) follow(t flow.Task, m flow.Move, then func(flow.End)) {
 
 // send sends a task's request. Changes of a node, and lists of its pods, share
 // requests.
-func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
-	e := &entry{r, func(a flow.Answer) {
+func (c *controller) send(t protocol.Task, r protocol.Request, then func(protocol.End)) {
+	e := &entry{r, func(a protocol.Answer) {
 		t, m := c.memory.Answer(t, a, c.observer.snapshot(), c.s.Now())
 		c.follow(t, m, then)
 	}}
 	switch r.Do {
-	case flow.PatchNode:
+	case protocol.PatchNode:
 		c.join(c.writes, e, c.writeNode)
-	case flow.ListPods:
+	case protocol.ListPods:
 		if !r.Until.IsZero() {
 			c.listPods(r.Node, []*entry{e}, func() {}) // its time begins with the list
 			return
@@ -54,10 +54,10 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 		c.join(c.lists, e, c.listPods)
 	default:
 		sent := world.Sent(r, c.s.w.Stamps)
-		if r.Do == flow.DropAttachment && t.Step.Rule != "" || r.Do == flow.DropHold {
+		if r.Do == protocol.DropAttachment && t.Step.Rule != "" || r.Do == protocol.DropHold {
 			sent.Since = c.looked
 		}
-		if r.Do == flow.DecideTicket {
+		if r.Do == protocol.DecideTicket {
 			sent.Since, sent.Decided = c.decided[t.Ticket.UID].seen, c.decided[t.Ticket.UID].at
 		}
 		c.write(requestOp(t, r), r, sent, e.then)
@@ -66,7 +66,7 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 
 // write sends a request with a deadline inside the lease, and takes the answer
 // in.
-func (c *controller) write(op string, r flow.Request, sent world.Request, then func(flow.Answer)) {
+func (c *controller) write(op string, r protocol.Request, sent world.Request, then func(protocol.Answer)) {
 	now := c.s.Now()
 	deadline := now.Add(c.s.config.WriteTimeout)
 	if !r.Until.IsZero() && r.Until.Before(deadline) {
@@ -76,54 +76,54 @@ func (c *controller) write(op string, r flow.Request, sent world.Request, then f
 		deadline = end
 	}
 	if !c.leads() || !now.Before(deadline) {
-		then(flow.Answer{Result: flow.NotSent})
+		then(protocol.Answer{Result: protocol.NotSent})
 		return
 	}
 	c.s.net.send(&c.caller, op, deadline, sent, func(a world.Answer, err error) {
 		if err != nil {
-			then(flow.Answer{Result: flow.Unknown})
+			then(protocol.Answer{Result: protocol.Unknown})
 			return
 		}
 		c.observer.saw(a.Facts...)
 		if sent.Looks() {
 			c.looked = a.At
 		}
-		then(flow.Answer{Result: a.Code.Result(), Facts: a.Facts})
+		then(protocol.Answer{Result: a.Code.Result(), Facts: a.Facts})
 		c.looked = 0
 	})
 }
 
 // requestOp names a request among its process's requests.
-func requestOp(t flow.Task, r flow.Request) string {
+func requestOp(t protocol.Task, r protocol.Request) string {
 	switch r.Do {
-	case flow.GetObject:
+	case protocol.GetObject:
 		switch {
-		case r.Kind == flow.Attachments && t.Step.Do != arbiter.DeleteAttachment:
+		case r.Kind == protocol.Attachments && t.Step.Do != rules.DeleteAttachment:
 			return "find " + stepOp(t.Step)
-		case t.Step.Do == arbiter.ProveAbsent:
+		case t.Step.Do == rules.ProveAbsent:
 			return stepOp(t.Step)
 		}
 		return "get " + r.Kind.String() + " " + r.Key
-	case flow.ListObjects:
+	case protocol.ListObjects:
 		return "list " + r.Kind.String()
-	case flow.PutHold:
-		return arbiter.WriteHold.String() + " " + volumeArg(r.Volume)
-	case flow.DropHold:
-		return arbiter.DeleteHold.String() + " " + volumeArg(r.Volume)
-	case flow.ConfirmAttachment:
+	case protocol.PutHold:
+		return rules.WriteHold.String() + " " + volumeArg(r.Volume)
+	case protocol.DropHold:
+		return rules.DeleteHold.String() + " " + volumeArg(r.Volume)
+	case protocol.ConfirmAttachment:
 		return "confirm " + stepOp(t.Step)
-	case flow.RemovePod:
+	case protocol.RemovePod:
 		return "remove pod " + r.UID
-	case flow.DecideTicket:
+	case protocol.DecideTicket:
 		return "decide " + t.Ticket.ID.Name
-	case flow.DropTicket:
+	case protocol.DropTicket:
 		return "drop ticket " + t.Ticket.ID.Name
 	}
 	return stepOp(t.Step)
 }
 
 // stepOp names a step.
-func stepOp(s arbiter.Step) string {
+func stepOp(s rules.Step) string {
 	return fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
 }
 
@@ -135,8 +135,8 @@ type batch struct {
 
 // entry is a request that may share another.
 type entry struct {
-	request flow.Request
-	then    func(flow.Answer)
+	request protocol.Request
+	then    func(protocol.Answer)
 }
 
 // join puts a request into the next one about its node. When none is under way,
@@ -168,22 +168,22 @@ func (c *controller) drain(b *batch, n ledger.NodeName, send func(ledger.NodeNam
 // writeNode writes all changes of a batch that fit, with one patch.
 func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func()) {
 	node, known := c.observer.get(world.Nodes, string(n)).(ledger.NodeState)
-	var changes []flow.Change
+	var changes []protocol.Change
 	for _, e := range entries {
 		changes = append(changes, e.request.Change)
 	}
-	patch, fits, stale := flow.Compose(node, changes)
+	patch, fits, stale := protocol.Compose(node, changes)
 	if !known {
 		stale, fits = append(stale, fits...), nil
 	}
 	for _, i := range stale {
-		entries[i].then(flow.Answer{Result: flow.Unfit})
+		entries[i].then(protocol.Answer{Result: protocol.Unfit})
 	}
 	if len(fits) == 0 {
 		next()
 		return
 	}
-	c.write("patch "+string(n), flow.Request{}, world.SentPatch(node, patch), func(a flow.Answer) {
+	c.write("patch "+string(n), protocol.Request{}, world.SentPatch(node, patch), func(a protocol.Answer) {
 		for _, i := range fits {
 			entries[i].then(a)
 		}
@@ -194,7 +194,7 @@ func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func())
 // listPods lists a node's pods, for all that asked before.
 func (c *controller) listPods(n ledger.NodeName, entries []*entry, next func()) {
 	r := entries[0].request
-	c.write("list pods of "+string(n), r, world.Sent(r, false), func(a flow.Answer) {
+	c.write("list pods of "+string(n), r, world.Sent(r, false), func(a protocol.Answer) {
 		for _, e := range entries {
 			e.then(a)
 		}

@@ -38,7 +38,7 @@ func (o *observer) vanished(k world.Kind) (keys []string) {
 	return keys
 }
 
-// sweepVanished takes in that those have gone, as a feed of internal/observe does; without the time that it waits before.
+// sweepVanished takes in that those have gone, as a feed of internal/watch does; without the time that it waits before.
 func (o *observer) sweepVanished(k world.Kind) bool {
 	keys := o.vanished(k)
 	for _, key := range keys {

@@ -5,9 +5,9 @@ package sim
 import (
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -24,13 +24,13 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 func (c *controller) round(n ledger.NodeName) {
 	now := decision{c.s.w.Version(), c.observer.handled[world.Pods]}
 	s := c.observer.snapshot()
-	decided := flow.Round(c.arbiter.Queue(s, n, c.s.Now()), s, c.s.Now(), c.leftAlone, nil)
-	for _, e := range flow.Announce(decided) {
+	decided := protocol.Round(c.arbiter.Queue(s, n, c.s.Now()), s, c.s.Now(), c.leftAlone, nil)
+	for _, e := range protocol.Announce(decided) {
 		c.observer.apply(e)
 	}
-	left, came := len(decided), flow.Finished
+	left, came := len(decided), protocol.Finished
 	over := func() {
-		c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now(), c.leftAlone), came)
+		c.grants.done(n, protocol.Resumes(c.observer.snapshot(), n, c.s.Now(), c.leftAlone), came)
 	}
 	if left == 0 {
 		over()
@@ -38,7 +38,7 @@ func (c *controller) round(n ledger.NodeName) {
 	}
 	for _, d := range decided {
 		c.decided[d.Ticket.UID] = now
-		c.answer(d, func(end flow.End) {
+		c.answer(d, func(end protocol.End) {
 			c.refused.End(d.Ticket, end, whole, c.s.Now())
 			came = together(came, end)
 			if left--; left == 0 {
@@ -50,21 +50,21 @@ func (c *controller) round(n ledger.NodeName) {
 
 func (c *controller) leftAlone(t *ledger.Ticket) time.Duration { return c.refused.Left(t, c.s.Now()) }
 
-// together is how two attempts ended whose errors are joined (errors.Join, flow.AttemptEnd).
-func together(a, b flow.End) flow.End {
-	if a == flow.Finished || b == flow.Stale {
+// together is how two attempts ended whose errors are joined (errors.Join, protocol.AttemptEnd).
+func together(a, b protocol.End) protocol.End {
+	if a == protocol.Finished || b == protocol.Stale {
 		return b
 	}
 	return a
 }
 
 // answer writes what a decision says.
-func (c *controller) answer(d flow.Decided, then func(flow.End)) {
+func (c *controller) answer(d protocol.Decided, then func(protocol.End)) {
 	t := d.Ticket
 	c.s.note("%s decides on ticket %s at %s: %s %s", c.name, t.ID.Name, t.Node, d.Verdict.Outcome, d.Verdict.First().Code)
-	task := flow.Decide(d)
+	task := protocol.Decide(d)
 	if c.says(task) {
-		then(flow.Finished)
+		then(protocol.Finished)
 		return
 	}
 	c.do(task, then)
@@ -72,7 +72,7 @@ func (c *controller) answer(d flow.Decided, then func(flow.End)) {
 
 // says says whether a ticket's status, as it was decided on, is what a task would
 // write.
-func (c *controller) says(t flow.Task) bool {
+func (c *controller) says(t protocol.Task) bool {
 	r := t.Commit
 	return r.Phase == t.Ticket.Phase && string(r.Verdict.First().Code) == t.Ticket.Reason
 }
@@ -85,7 +85,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	s := c.observer.snapshot()
 	t := s.Ticket(id)
 	if t == nil {
-		c.tickets.done(id, 0, flow.Finished)
+		c.tickets.done(id, 0, protocol.Finished)
 		return true
 	}
 	if t.Phase == ledger.TicketPending && t.Node != "" {
@@ -93,38 +93,38 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	}
 	left := c.left(t)
 	if t.TTLSeconds > 0 && left <= 0 {
-		c.do(flow.Ending(t), func(end flow.End) { c.tickets.done(id, 0, end) })
+		c.do(protocol.Ending(t), func(end protocol.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
-	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.s.Now()))
-	left = flow.Sooner(left, arbiter.PlacedAgain(t, c.s.Now()))
-	task, due := flow.Due(c.arbiter, s, t, c.arbiter.Keeps(s, t, c.s.Now()), c.s.Now())
+	left = protocol.Sooner(left, rules.NoticeLeft(s, t, c.s.Now()))
+	left = protocol.Sooner(left, rules.PlacedAgain(t, c.s.Now()))
+	task, due := protocol.Due(c.arbiter, s, t, c.arbiter.Keeps(s, t, c.s.Now()), c.s.Now())
 	if !due {
 		task, due = c.satisfied(s, t)
 	}
 	if !due {
-		c.tickets.done(id, left, flow.Finished)
+		c.tickets.done(id, left, protocol.Finished)
 		return true
 	}
-	c.do(task, func(end flow.End) { c.tickets.done(id, left, end) })
+	c.do(task, func(end protocol.End) { c.tickets.done(id, left, end) })
 	return true
 }
 
 // satisfied is the write of condition Satisfied of a ticket, as controller/ticket makes it, if
 // the condition is to change.
-func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
+func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if !c.s.config.Asked || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
-		return flow.Task{}, false
+		return protocol.Task{}, false
 	}
 	is := c.arbiter.Satisfied(s, t, c.s.Now()).Allowed()
 	if is == (t.SatisfiedSince != 0) {
-		return flow.Task{}, false
+		return protocol.Task{}, false
 	}
 	status := ledger.Ticket{}
 	if is {
 		status.SatisfiedSince = c.s.Now().Unix()
 	}
-	task := flow.Write(t)
+	task := protocol.Write(t)
 	task.Commit.Fact = status
 	return task, true
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// observer stands in for internal/observe: a ledger that is fed by one watch
+// observer stands in for internal/watch: a ledger that is fed by one watch
 // for each kind, each at its own pace, and by answers.
 type observer struct {
 	s       *Sim
@@ -44,7 +44,7 @@ func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 
 func (o *observer) apply(e ledger.Event) {
 	if a, ok := e.(ledger.Attachment); ok && a.AttachError.Code == ledger.ResourceExhausted {
-		o.lapses = append(o.lapses, o.s.Now().Add(arbiter.ExhaustedFor))
+		o.lapses = append(o.lapses, o.s.Now().Add(rules.ExhaustedFor))
 	}
 	o.tell(o.ledger.Apply(o.s.Now(), e))
 }
@@ -120,7 +120,7 @@ func (o *observer) lapse() bool {
 		return false
 	}
 	o.lapses = o.lapses[n:]
-	o.apply(arbiter.Lapse(o.s.Now()))
+	o.apply(rules.Lapse(o.s.Now()))
 	return true
 }
 
@@ -255,7 +255,7 @@ func newest(log []world.Change) []world.Change {
 	return list
 }
 
-// deliver takes one event of a watch in, as a feed of internal/observe does.
+// deliver takes one event of a watch in, as a feed of internal/watch does.
 func (o *observer) deliver(c world.Change) {
 	o.handled[c.Kind] = max(o.handled[c.Kind], c.Version)
 	ahead := o.ahead[c.Kind][c.Key]

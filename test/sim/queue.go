@@ -5,7 +5,7 @@ package sim
 import (
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // whole has every pause be the longest that a real one would be.
@@ -26,7 +26,7 @@ type item[K comparable] struct {
 	ready   bool
 	running bool
 	due     time.Time // zero: none
-	tries   flow.Attempts
+	tries   protocol.Attempts
 }
 
 func newQueue[K comparable](now func() time.Time, arg func(K) string) *queue[K] {
@@ -62,11 +62,11 @@ func (q *queue[K]) start(k K) bool {
 }
 
 // done ends what start began. after is when to look again without a reason.
-func (q *queue[K]) done(k K, after time.Duration, end flow.End) {
+func (q *queue[K]) done(k K, after time.Duration, end protocol.End) {
 	i := q.of[k]
 	i.running = false
-	if end == flow.Finished {
-		i.tries = flow.Attempts{}
+	if end == protocol.Finished {
+		i.tries = protocol.Attempts{}
 	} else {
 		after = i.tries.Fail(end, whole)
 	}

@@ -35,7 +35,7 @@ func (r Result) String() string {
 }
 
 // leaseInterval is how often the product reads the Leases of nodes that are not Ready:
-// nothing is at rest before that (internal/observe).
+// nothing is at rest before that (internal/watch).
 const leaseInterval = 5 * time.Second
 
 // The bounds of the time after the faults: how many actions, and how long.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -17,7 +17,7 @@ import (
 type scheduler struct {
 	caller
 	s        *Sim
-	arbiter  arbiter.Arbiter
+	arbiter  rules.Arbiter
 	observer *observer
 	book     map[string]*reservation // by pod UID: until it is known whether the pod is bound
 	order    []string                // of the book
@@ -180,7 +180,7 @@ func (k *scheduler) schedulable(p *ledger.Pod) bool {
 
 // fitting are those of some nodes where a pod may go: PreFilter and Filter.
 func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.NodeName) (list []ledger.NodeName) {
-	r, now := arbiter.PodRequest(s, p), k.s.Now()
+	r, now := rules.PodRequest(s, p), k.s.Now()
 	if !k.arbiter.Admissible(s, r).Allowed() || !r.Attachable(s) { // it knows no driver yet, as its first lists are old
 		return nil
 	}
@@ -205,7 +205,7 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 		return false
 	}
 	r := &reservation{pod: uid, version: p.Version, node: n}
-	for _, need := range arbiter.PodRequest(s, p).Needs {
+	for _, need := range rules.PodRequest(s, p).Needs {
 		if s.Volume(need.Volume).NodeVolume(n).TakesSlot() || !s.Node(n).Driver(need.Volume.Driver).Registered { // it knows no limit yet
 			r.counted = append(r.counted, need.Volume)
 		}
@@ -228,7 +228,7 @@ func (k *scheduler) next(r *reservation) string {
 	case pod == nil || pod.Phase != ledger.PodLive || !pod.Reserved: // the latter: somebody has bound it
 		return "release"
 	}
-	unbound := slices.ContainsFunc(arbiter.PodRequest(s, pod).Needs, func(n arbiter.Need) bool { return n.Link == ledger.LinkUnbound })
+	unbound := slices.ContainsFunc(rules.PodRequest(s, pod).Needs, func(n rules.Need) bool { return n.Link == ledger.LinkUnbound })
 	switch {
 	case !unbound:
 		return "bind"
@@ -247,7 +247,7 @@ func (k *scheduler) bind(r *reservation) {
 	seen := k.observer.snapshot().With(without)
 	pod := *k.observer.snapshot().Pod(r.pod)
 	pod.Node, pod.Reserved = "", false
-	if !k.arbiter.Fit(seen, arbiter.PodRequest(seen, &pod), r.node, k.s.Now()).Allowed() {
+	if !k.arbiter.Fit(seen, rules.PodRequest(seen, &pod), r.node, k.s.Now()).Allowed() {
 		k.release(r)
 		return
 	}

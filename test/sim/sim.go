@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -255,7 +255,7 @@ func (s *Sim) audit() {
 // tell notes what an audit has found. A volume may look as if it were reported
 // early to one that began with an old list of attachments, until it has seen what
 // became of them; and kube-controller-manager may attach a volume twice.
-func (s *Sim) tell(c *controller, found []arbiter.Violation) {
+func (s *Sim) tell(c *controller, found []rules.Violation) {
 	for _, v := range found {
 		switch {
 		case v.Invariant == "I5" && c.observer.at[world.Attachments] < len(s.logs[world.Attachments]):
@@ -329,9 +329,9 @@ func volumeOf(arg string) ledger.VolumeID {
 }
 
 // stepText words a step for notes.
-func stepText(s arbiter.Step) string {
+func stepText(s rules.Step) string {
 	text := fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
-	if s.Do == arbiter.WriteHold {
+	if s.Do == rules.WriteHold {
 		text += fmt.Sprintf(" %s next=%s transitions=%d", s.Hold.State, s.Hold.Next.Node, s.Hold.Transitions)
 	}
 	if s.Rule != "" {

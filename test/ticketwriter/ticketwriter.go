@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/test/sample"
 )
 
@@ -40,65 +40,65 @@ func (w *Writer) Put(claim string) {
 }
 
 // Read knows of the nodes and claims that the ledger has not seen.
-func (w *Writer) Read(r flow.Request) flow.Answer {
+func (w *Writer) Read(r protocol.Request) protocol.Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := r.Key[strings.Index(r.Key, "/")+1:]
 	switch {
-	case r.Kind == flow.Nodes && w.Node != nil && string(w.Node.Name) == name:
+	case r.Kind == protocol.Nodes && w.Node != nil && string(w.Node.Name) == name:
 		w.Ledger.Apply(sample.Now, *w.Node)
-		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.Node}}
+		return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{*w.Node}}
 	case !w.Unseen[name]:
-		return flow.Answer{Result: flow.NotFound}
-	case r.Kind == flow.Nodes:
+		return protocol.Answer{Result: protocol.NotFound}
+	case r.Kind == protocol.Nodes:
 		node := ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
 		w.Ledger.Apply(sample.Now, node)
-		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{node}}
+		return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{node}}
 	}
 	delete(w.Unseen, name)
 	w.Put(name)
-	return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.Ledger.Snapshot().Claim(ledger.ClaimKey{Namespace: "s", Name: name})}}
+	return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{*w.Ledger.Snapshot().Claim(ledger.ClaimKey{Namespace: "s", Name: name})}}
 }
 
 // Sink is where the writes of a task end.
 type Sink interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
-	Read(flow.Request) flow.Answer
+	Read(protocol.Request) protocol.Answer
 	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
 }
 
 // Carry carries a task out.
-func (w *Writer) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+func (w *Writer) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
 	return Carry(ctx, w, task, status)
 }
 
-// Carry carries a task out as package execute does.
-func Carry(ctx context.Context, to Sink, task flow.Task, status execute.Status) error {
-	memory := flow.Memory{}
+// Carry carries a task out as package write does.
+func Carry(ctx context.Context, to Sink, task protocol.Task, status write.Status) error {
+	memory := protocol.Memory{}
 	task, move := memory.Next(task, to.Snapshot(), sample.Now)
 	for {
 		for _, e := range move.Tell {
 			to.Apply(e)
 		}
-		if move.End == flow.Stale {
-			return fmt.Errorf("%w: %s", flow.ErrStale, move.Why)
-		} else if move.End == flow.Failed {
+		if move.End == protocol.Stale {
+			return fmt.Errorf("%w: %s", protocol.ErrStale, move.Why)
+		} else if move.End == protocol.Failed {
 			return errors.New(move.Why)
-		} else if move.End != flow.Going {
+		} else if move.End != protocol.Going {
 			return nil
 		}
-		answer := flow.Answer{Result: flow.Done}
+		answer := protocol.Answer{Result: protocol.Done}
 		switch move.Send.Do {
-		case flow.GetObject:
+		case protocol.GetObject:
 			answer = to.Read(*move.Send)
-		case flow.DecideTicket:
+		case protocol.DecideTicket:
 			if object, err := status(*move.Send); err != nil {
-				answer.Result = flow.Unfit
+				answer.Result = protocol.Unfit
 			} else if object == nil {
 				break
 			} else if to.WriteTicketStatus(ctx, object) != nil {
-				answer.Result = flow.Unfit
+				answer.Result = protocol.Unfit
 			}
 		default: // succeeds, and shows nothing
 		}

@@ -46,7 +46,7 @@ func oneNode() []clause {
 		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished", "test plugins/scheduler TestPodsOfAJob"}},
 		{"two claims of one volume", "one volume", []string{"verdict two claims of one volume", "script one-disk"}},
-		{"held for another namespace", "no, and its pod is not named", []string{"verdict held for another namespace", "test internal/arbiter TestOtherNamespacesAreNotNamed", "script namespaces"}},
+		{"held for another namespace", "no, and its pod is not named", []string{"verdict held for another namespace", "test internal/rules TestOtherNamespacesAreNotNamed", "script namespaces"}},
 	}
 }
 
@@ -95,7 +95,7 @@ func limits() []clause {
 		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted", "script slots"}},
 		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent", "script drivers"}},
 		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
-			"verdict a volume of the tree, and its driver is absent", "verdict a volume of the tree, and its driver is absent and has to be there", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
+			"verdict a volume of the tree, and its driver is absent", "verdict a volume of the tree, and its driver is absent and has to be there", "test internal/convert TestVolumesOfPersistentVolumes", "test internal/convert TestInlineVolumes"}},
 		{"attachRequired=false, and the node's CSINode states a limit", "a slot for each volume that pods use; reserved in the scheduler's memory", []string{
 			"verdict a driver that does not attach, full of pods", "verdict a driver that does not attach, with room", "verdict a driver that does not attach, one volume of many pods",
 			"verdict a driver that does not attach, of the pod's own volume", "verdict a driver that does not attach, bound on first use", "verdict a driver that does not attach, full of ephemeral volumes",
@@ -136,7 +136,7 @@ func meanwhile() []clause {
 		{"the pod changes between its reservation and its bind", "the Binding names its version: the pod is read, and bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/internal/binding TestAnswers"}},
 		{"two schedulers on the same nodes", "each promises alone; the check before the attach decides between them", []string{"test plugins/scheduler TestSlotIsTakenBeforeTheBinding", "test plugins/volumehold TestBindJudgesTheNodeOnceMore",
 			"test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
-		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/execute TestRefusalReadsTheClaim"}},
+		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/write TestRefusalReadsTheClaim"}},
 		{"the controller is down", "pods are placed as ever, and wait for their attach", []string{"test plugins/scheduler TestPodsOfADeployment"}},
 		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound, and told to wait until that ticket has let go of the volume", []string{"script parameters-yield"}},
 	}
@@ -154,7 +154,7 @@ func again() []clause {
 		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain", "test plugins/extender TestOneNudgeIsEnough", "test plugins/extender TestNudgeOnlyWhoStillWaits"}},
 		{"refused, with the extender, where only a part of the cluster was asked about", "tried again for further parts", []string{"test plugins/extender TestAskedAboutAPartOfTheCluster"}},
 		{"kube-scheduler would place the pod, and no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateVolumesAtTwoNodes",
-			"test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
+			"test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/rules TestNewNodeTwin", "sandbox volume-wait"}},
 		{"kube-scheduler's own plugins also refuse the pod", "Unschedulable, in their words", []string{"test plugins/scheduler TestWordsOfStock", "test plugins/scheduler TestMissingClaim", "test plugins/scheduler TestVolumeOfOnePodInUse", "sandbox volume-wait"}},
 		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/volumehold TestGateOpensForANewNode"}},
 	}
@@ -172,7 +172,7 @@ func rest() []clause {
 		{"a gang of Kubernetes' own PodGroups outranks pods that have its slots or its volume", "evicts only as many pods as it needs, waits for their detach, and keeps the slots that come free first", []string{"test plugins/scheduler TestGangPreempts", "test plugins/scheduler TestGangWaitsForTheDetach", "test plugins/scheduler TestGangPreemptsTheUserOfItsVolume"}},
 		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age. A pod that can't use the slot passes it on; a gated or deleted pod has no turn", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn", "test plugins/volumehold TestGatedPodsTakeNoTurn", "test plugins/volumehold TestDeletedPodsTakeNoTurn"}},
 		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
-		{"score", "the holder's node, attachments, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
+		{"score", "the holder's node, attachments, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/rules TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
 		{"a pod's claims are bound", "it goes on at once; upstream's VolumeBinding looks once a second", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound",
 			"test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
 		{"topology of a claim's class", "VolumeBinding decides it", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
@@ -190,7 +190,7 @@ func duties() []clause {
 		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, for all drivers; detaching and reserved volumes also count", []string{words,
 			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of pods without attachments"}},
 		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
-		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
+		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/convert TestOwnCSIVolumes"}},
 		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; the pod's own attachment takes no further slot", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
 		{"NodeVolumeLimits: preventPodSchedulingIfMissing", "as upstream: only then a node without the driver is refused", []string{words, "verdict no CSINode", "verdict no CSINode, and the driver has to be there"}},
 		{"NodeVolumeLimits: tried again when a CSINode states more, a pod or an attachment goes, a claim comes", "as upstream, and only the pods that it lets in", []string{"test plugins/volumehold TestEventsWakeThePodsTheyConcern", "test plugins/volumehold TestLiftsWakeThePod",

@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write docs/internals/conformance-sche
 
 // clause is one thing that is asked of scheduler and extender, what becomes of
 // it, and what shows it. That is named "verdict NAME" (a row of Table), "script
-// NAME" (of internal/arbiter/testdata), "test FOLDER NAME" (a Go test) or "sandbox
+// NAME" (of internal/rules/testdata), "test FOLDER NAME" (a Go test) or "sandbox
 // NAME" (a scenario of test/e2e).
 type clause struct {
 	asked  string
@@ -43,7 +43,7 @@ own framework and through the extender's HTTP handler.
 | shown by | command |
 |---|---|
 | verdict NAME | ` + "`go test ./plugins/volumehold ./plugins/extender -run 'TestVerdict'`" + ` |
-| script NAME | ` + "`go test ./internal/arbiter -run 'TestScripts/NAME$'`" + ` |
+| script NAME | ` + "`go test ./internal/rules -run 'TestScripts/NAME$'`" + ` |
 | test FOLDER NAME | ` + "`go test ./FOLDER -run 'NAME$'`" + ` |
 | sandbox NAME | ` + "`bin/moorage-sandbox run NAME`" + ` |
 
@@ -111,7 +111,7 @@ func exists(name string) error {
 		}
 		return fmt.Errorf("there is no such row")
 	case kind == "script" && len(words) == 1:
-		_, err := os.Stat(filepath.Join(root, "internal/arbiter/testdata", rest+".txt"))
+		_, err := os.Stat(filepath.Join(root, "internal/rules/testdata", rest+".txt"))
 		return err
 	case kind == "test" && len(words) == 2:
 		return docpage.Within(filepath.Join(root, words[0], "*_test.go"), `(?m)^func `+words[1]+`\([a-z] \*testing\.[TF]\)`)

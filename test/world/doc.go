@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package world is what the simulator, the explorer and the scripts of
-// internal/arbiter play in: an API server with objects, versions and
+// internal/rules play in: an API server with objects, versions and
 // preconditions, machines with kubelets, containers and mounts, a disk service,
 // and a judge of what really happens to them.
 //
@@ -10,5 +10,5 @@
 //
 // Objects are the ledger's facts; what an API server adds to them (versions,
 // finalizers, the log that watchers follow) is kept beside. The node's status
-// is patched as internal/flow composes it.
+// is patched as internal/protocol composes it.
 package world

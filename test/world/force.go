@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // proof permits a forced detach of a volume from a node: a rule held when the volume left
@@ -213,7 +213,7 @@ func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground 
 		}
 		return byTime
 	}
-	after := arbiter.DefaultAfterPodGone
+	after := rules.DefaultAfterPodGone
 	if policy.AfterPodGone != nil {
 		after = *policy.AfterPodGone
 	}
@@ -328,7 +328,7 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState, used bool) ground {
 	if waits {
 		left = since.since
 	}
-	after := arbiter.DefaultAfterPodGone
+	after := rules.DefaultAfterPodGone
 	if policy.AfterPodGone != nil {
 		after = *policy.AfterPodGone
 	}

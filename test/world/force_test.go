@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // unreport takes the volume out of volumesAttached of w1, as by a rule of force.
 func unreport(t *testing.T, w *World, rule string) {
 	t.Helper()
 	n, _ := w.Node("w1")
-	patch, _, _ := flow.Compose(n, []flow.Change{{Volume: disk, NodeUID: n.UID, Version: n.Version, Rule: rule}})
+	patch, _, _ := protocol.Compose(n, []protocol.Change{{Volume: disk, NodeUID: n.UID, Version: n.Version, Rule: rule}})
 	if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
 		t.Fatalf("volumesAttached is not written: %s", a.Code)
 	}
@@ -45,14 +45,14 @@ func TestForce(t *testing.T) {
 		faults int
 		byTime int
 	}{
-		{"no rule holds", arbiter.AfterUnreachable, func(*World, *Machine) {}, 3, 0},
-		{"taint, power off", arbiter.OutOfService, func(w *World, m *Machine) { m.PowerOff(); unready(w, true) }, 0, 0},
-		{"taint, storage cut", arbiter.OutOfService, func(w *World, m *Machine) { m.Cut = true; unready(w, true) }, 0, 0},
-		{"taint, a machine that lives", arbiter.OutOfService, func(w *World, m *Machine) { unready(w, true) }, 2, 0},
-		{"time, a machine that lives", arbiter.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute) }, 0, 1},
-		{"time, power off", arbiter.AfterUnreachable, func(w *World, m *Machine) { m.PowerOff(); unready(w, false); w.Now = w.Now.Add(minute) }, 0, 0},
-		{"not long enough", arbiter.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute - 1) }, 3, 0},
-		{"long enough, and its Lease goes on", arbiter.AfterUnreachable, func(w *World, m *Machine) {
+		{"no rule holds", rules.AfterUnreachable, func(*World, *Machine) {}, 3, 0},
+		{"taint, power off", rules.OutOfService, func(w *World, m *Machine) { m.PowerOff(); unready(w, true) }, 0, 0},
+		{"taint, storage cut", rules.OutOfService, func(w *World, m *Machine) { m.Cut = true; unready(w, true) }, 0, 0},
+		{"taint, a machine that lives", rules.OutOfService, func(w *World, m *Machine) { unready(w, true) }, 2, 0},
+		{"time, a machine that lives", rules.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute) }, 0, 1},
+		{"time, power off", rules.AfterUnreachable, func(w *World, m *Machine) { m.PowerOff(); unready(w, false); w.Now = w.Now.Add(minute) }, 0, 0},
+		{"not long enough", rules.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute - 1) }, 3, 0},
+		{"long enough, and its Lease goes on", rules.AfterUnreachable, func(w *World, m *Machine) {
 			w.Judge.Leases = true
 			unready(w, false)
 			for range 3 {
@@ -99,7 +99,7 @@ func TestForceByUnpublish(t *testing.T) {
 			test.policy.Name, test.policy.Driver = "p", disk.Driver
 			w.Put(test.policy)
 			test.before(w)
-			unreport(t, w, arbiter.UnpublishFences)
+			unreport(t, w, rules.UnpublishFences)
 			if test.beside {
 				w.AddMachine("w2#1", "w2")
 				w.Publish(disk, "w2#1")
@@ -128,7 +128,7 @@ func TestProofEnds(t *testing.T) {
 		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
 		unready(w, false)
 		w.Now = w.Now.Add(minute)
-		unreport(t, w, arbiter.AfterUnreachable)
+		unreport(t, w, rules.AfterUnreachable)
 		want := 0
 		if again {
 			report(t, w, k.Machine().ID)
@@ -147,7 +147,7 @@ func TestDeletedUnderProof(t *testing.T) {
 	w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
 	unready(w, false)
 	w.Now = w.Now.Add(minute)
-	unreport(t, w, arbiter.AfterUnreachable)
+	unreport(t, w, rules.AfterUnreachable)
 	w.Stamp(ledger.AttachmentName(disk, "w1"))
 	w.Serve(Request{Do: DropAttachment, Key: ledger.AttachmentName(disk, "w1")})
 	report(t, w, k.Machine().ID)
@@ -179,7 +179,7 @@ func TestOvertaken(t *testing.T) {
 			w.Now = w.Now.Add(minute)
 			read := func() int64 { return w.Serve(Request{Do: GetObject, Kind: Nodes, Key: "w1"}).At }
 			before := read()
-			unreport(t, w, arbiter.AfterUnreachable)
+			unreport(t, w, rules.AfterUnreachable)
 			proved := read()
 			report(t, w, k.Machine().ID)
 			w.Serve(Request{Do: DropAttachment, Key: key, Since: test.read(before, proved, read())})
@@ -290,7 +290,7 @@ func TestExcuseEndsWithTheRule(t *testing.T) {
 			if outOfService {
 				k.Machine().PowerOff()
 			}
-			unreport(t, w, arbiter.AfterUnreachable)
+			unreport(t, w, rules.AfterUnreachable)
 			if again {
 				w.Drop(Nodes, "w1")
 				w.Put(ledger.NodeState{Name: "w1", UID: "again", Ready: ledger.ReadyUnknown, Managed: true})
@@ -337,7 +337,7 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 			w.Now = w.Now.Add(minute)
 		} else {
 			w.Now = w.Now.Add(minute)
-			unreport(t, w, arbiter.AfterUnreachable)
+			unreport(t, w, rules.AfterUnreachable)
 		}
 		detach(w)
 		if test.remade {
@@ -381,7 +381,7 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 			t.Fatalf("the Node that was made again: %+v", n)
 		}
 		if forced {
-			patch, _, _ := flow.Compose(n, []flow.Change{{Volume: iscsi, NodeUID: n.UID, Version: n.Version, Rule: arbiter.AfterUnreachable}})
+			patch, _, _ := protocol.Compose(n, []protocol.Change{{Volume: iscsi, NodeUID: n.UID, Version: n.Version, Rule: rules.AfterUnreachable}})
 			if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
 				t.Fatal(a.Code)
 			}

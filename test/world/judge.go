@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Judge watches the real objects, disks and mounts, and knows no component's beliefs. It shares no rule
-// with internal/arbiter.
+// with internal/rules.
 type Judge struct {
 	// Faults are the rules that were broken, in the order of their breaking.
 	Faults []string
@@ -341,7 +341,7 @@ func (w *World) policy(v ledger.VolumeID) ledger.Policy {
 // reports judges a write of volumesAttached: nothing leaves it that is in use,
 // unless a rule of force holds (I3, I4); nothing enters it that is not
 // attached (I5).
-func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, changes []flow.Change) {
+func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, changes []protocol.Change) {
 	if j.Cooperative {
 		j.fault("volumesAttached of %s is written, which is kube-controller-manager's", n.Name)
 	}
@@ -363,7 +363,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 		switch {
 		case rule != "" && j.prove(w, at):
 		case rule != "" && j.onlyAsked(w, at, n):
-		case rule == arbiter.AfterPodGone && v.NoAttach() && j.Began > 0 && !w.hasPV(v, w.version): // listed: residual/vanished-pod
+		case rule == rules.AfterPodGone && v.NoAttach() && j.Began > 0 && !w.hasPV(v, w.version): // listed: residual/vanished-pod
 		case rule != "":
 			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
 		case !lacks(n.InUse, v):
@@ -386,7 +386,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 
 // forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force
 // from a Node that does not name it: the same boot made it again, and the volume may be mounted there.
-func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID, changes []flow.Change) {
+func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID, changes []protocol.Change) {
 	for _, c := range changes {
 		if c.Rule != "" && c.Volume.NoAttach() && lacks(was, c.Volume) {
 			j.prove(w, At{c.Volume, n})

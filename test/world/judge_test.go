@@ -5,8 +5,8 @@ package world
 import (
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // A grant is judged by the highest limit that the node has had; where nothing lies
@@ -344,7 +344,7 @@ func TestAttachedWhileKeptDetached(t *testing.T) {
 					return
 				}
 				n, _ := w.Node("w1")
-				patch, _, _ := flow.Compose(n, []flow.Change{{Volume: v, NodeUID: n.UID, Add: true}})
+				patch, _, _ := protocol.Compose(n, []protocol.Change{{Volume: v, NodeUID: n.UID, Add: true}})
 				if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
 					t.Fatal(a.Code)
 				}

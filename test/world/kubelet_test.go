@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 var disk = ledger.VolumeID{Driver: "csi.test", Handle: "v1"}
@@ -94,7 +94,7 @@ func mountsReported(t *testing.T, w *World, n ledger.NodeName, v ledger.VolumeID
 	w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
 	report(t, w, machine)
 	is, _ := w.Node(n)
-	patch, _, _ := flow.Compose(is, []flow.Change{{Volume: v, NodeUID: is.UID, Add: true}})
+	patch, _, _ := protocol.Compose(is, []protocol.Change{{Volume: v, NodeUID: is.UID, Add: true}})
 	w.Serve(SentPatch(is, patch))
 	k.SeeNode()
 	look, _ := k.Verify(v)

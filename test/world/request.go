@@ -5,37 +5,37 @@ package world
 import (
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
 // Verb is what a request does: one of the controller's, or one below.
-type Verb = flow.Verb
+type Verb = protocol.Verb
 
 // The controller's requests.
 const (
-	GetObject         = flow.GetObject
-	ListObjects       = flow.ListObjects
-	ListPods          = flow.ListPods
-	PutHold           = flow.PutHold
-	DropHold          = flow.DropHold
-	CreateAttachment  = flow.CreateAttachment
-	ConfirmAttachment = flow.ConfirmAttachment
-	MarkWanted        = flow.MarkWanted
-	DropAttachment    = flow.DropAttachment
-	PatchNode         = flow.PatchNode
-	RemovePod         = flow.RemovePod
-	DecideTicket      = flow.DecideTicket
-	DropTicket        = flow.DropTicket
-	AskNode           = flow.AskNode
-	OrderUnstage      = flow.OrderUnstage
-	WithdrawUnstage   = flow.WithdrawUnstage
+	GetObject         = protocol.GetObject
+	ListObjects       = protocol.ListObjects
+	ListPods          = protocol.ListPods
+	PutHold           = protocol.PutHold
+	DropHold          = protocol.DropHold
+	CreateAttachment  = protocol.CreateAttachment
+	ConfirmAttachment = protocol.ConfirmAttachment
+	MarkWanted        = protocol.MarkWanted
+	DropAttachment    = protocol.DropAttachment
+	PatchNode         = protocol.PatchNode
+	RemovePod         = protocol.RemovePod
+	DecideTicket      = protocol.DecideTicket
+	DropTicket        = protocol.DropTicket
+	AskNode           = protocol.AskNode
+	OrderUnstage      = protocol.OrderUnstage
+	WithdrawUnstage   = protocol.WithdrawUnstage
 )
 
 // The requests of other components.
 const (
 	// BindPod binds the pod UID to Node, as a scheduler does.
-	BindPod Verb = flow.Verbs + iota
+	BindPod Verb = protocol.Verbs + iota
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
@@ -68,7 +68,7 @@ type Request struct {
 	Fact         ledger.Event
 	// Read is the Node that Patch was composed on.
 	Read  ledger.NodeState
-	Patch flow.NodePatch
+	Patch protocol.NodePatch
 	// InUse is a list of volumes: of BindPod those that the scheduler counted at the node before.
 	InUse []ledger.VolumeID
 	Same  bool
@@ -113,16 +113,16 @@ func (r Request) Looks() bool {
 }
 
 // kinds are the world's names of what the controller reads.
-func kindOf(k flow.Kind) Kind {
-	return map[flow.Kind]Kind{
-		flow.Tickets: Tickets, flow.Claims: Claims, flow.PersistentVolumes: PersistentVolumes,
-		flow.Nodes: Nodes, flow.Attachments: Attachments, flow.Holds: Holds, flow.NodeWords: NodeWords,
+func kindOf(k protocol.Kind) Kind {
+	return map[protocol.Kind]Kind{
+		protocol.Tickets: Tickets, protocol.Claims: Claims, protocol.PersistentVolumes: PersistentVolumes,
+		protocol.Nodes: Nodes, protocol.Attachments: Attachments, protocol.Holds: Holds, protocol.NodeWords: NodeWords,
 	}[k]
 }
 
 // Sent is a controller's request as sent to this world's API server. stamp says whether an attachment
 // is created with the attacher's finalizer. A change of a node is sent by SentPatch.
-func Sent(r flow.Request, stamp bool) Request {
+func Sent(r protocol.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
 		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
@@ -142,7 +142,7 @@ func Sent(r flow.Request, stamp bool) Request {
 }
 
 // SentPatch is one patch of a Node that was read.
-func SentPatch(read ledger.NodeState, p flow.NodePatch) Request {
+func SentPatch(read ledger.NodeState, p protocol.NodePatch) Request {
 	return Request{Do: PatchNode, Node: read.Name, Read: read, Patch: p}
 }
 
@@ -157,7 +157,7 @@ func (r Request) Adds() bool {
 // comes late: by force, though the kubelet has renewed its Lease; or for a volume that needs no
 // attachment, though a user was informed that he has it.
 func (r Request) Detaches() bool {
-	late := func(c flow.Change) bool { return c.Rule != "" || !c.Add && c.Volume.NoAttach() }
+	late := func(c protocol.Change) bool { return c.Rule != "" || !c.Add && c.Volume.NoAttach() }
 	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, late)
 }
 
@@ -190,6 +190,6 @@ type Answer struct {
 func answer(facts ...ledger.Event) Answer { return Answer{Code: OK, Facts: facts} }
 
 // Result is what the controller learns of an answer.
-func (c Code) Result() flow.Result {
-	return [...]flow.Result{flow.Done, flow.NotFound, flow.Exists, flow.Conflict, flow.Conflict, flow.Refused}[c]
+func (c Code) Result() protocol.Result {
+	return [...]protocol.Result{protocol.Done, protocol.NotFound, protocol.Exists, protocol.Conflict, protocol.Conflict, protocol.Refused}[c]
 }

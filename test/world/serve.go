@@ -194,7 +194,7 @@ func (w *World) serveTicket(r Request) Answer {
 		t.Epoch = max(t.Epoch, r.Epoch)
 		return answer(w.Put(t))
 	}
-	if made, is := r.Fact.(ledger.Ticket); is { // the status as who writes it has made it (flow.Write)
+	if made, is := r.Fact.(ledger.Ticket); is { // the status as who writes it has made it (protocol.Write)
 		t.Epoch, t.SatisfiedSince = max(t.Epoch, r.Epoch), made.SatisfiedSince
 		return answer(w.Put(t))
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // keeping are the types of tickets that keep their grant until they end: their work would have to start
@@ -25,7 +25,7 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	if t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
 		return
 	}
-	if r.Reason != string(arbiter.Outranked) {
+	if r.Reason != string(rules.Outranked) {
 		j.losesUnasked(w, t, r.Reason)
 		return
 	}

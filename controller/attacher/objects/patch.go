@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 )
 
 // operation is one of a JSON Patch (RFC 6902).
@@ -36,14 +36,14 @@ type removal struct {
 // present ID: a late patch never puts back the ID of a replaced machine.
 func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
 	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
-	was, found := va.Annotations[translate.AnnotationNodeID]
-	path := "/metadata/annotations/" + escape(translate.AnnotationNodeID)
+	was, found := va.Annotations[convert.AnnotationNodeID]
+	path := "/metadata/annotations/" + escape(convert.AnnotationNodeID)
 	switch {
 	case found && was == nodeID:
 	case va.Annotations == nil:
 		patch = append(patch,
 			operation{"test", "/metadata/annotations", nil},
-			operation{"add", "/metadata/annotations", map[string]string{translate.AnnotationNodeID: nodeID}})
+			operation{"add", "/metadata/annotations", map[string]string{convert.AnnotationNodeID: nodeID}})
 	case !found:
 		patch = append(patch, operation{"test", path, nil}, operation{"add", path, nodeID})
 	default:

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 )
 
 const ours = "external-attacher/disk-example-com"
@@ -92,7 +92,7 @@ func TestNothingForeignIsLost(t *testing.T) {
 
 // A late stamp changes nothing once another machine's ID, or a first ID, has been put in.
 func TestLateStamp(t *testing.T) {
-	id := func(id string) map[string]string { return map[string]string{translate.AnnotationNodeID: id} }
+	id := func(id string) map[string]string { return map[string]string{convert.AnnotationNodeID: id} }
 	for name, test := range map[string]struct {
 		seen, now map[string]string
 		want      bool
@@ -110,7 +110,7 @@ func TestLateStamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, ok := applied(t, attachment([]string{ours}, test.now), patch)
-		if ok != test.want || ok && after.Annotations[translate.AnnotationNodeID] != "m2" {
+		if ok != test.want || ok && after.Annotations[convert.AnnotationNodeID] != "m2" {
 			t.Errorf("%s: applied %t, %v", name, ok, after)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // AnnotationMigratedTo on an in-tree PersistentVolume names the CSI driver that
@@ -42,7 +42,7 @@ type Reader struct {
 
 // Finalizer is the attacher's finalizer on VolumeAttachments and
 // PersistentVolumes.
-func (r *Reader) Finalizer() string { return translate.AttacherFinalizer(r.Driver) }
+func (r *Reader) Finalizer() string { return convert.AttacherFinalizer(r.Driver) }
 
 // Attachment makes a fact of a VolumeAttachment of the driver, and the inputs of its call, as far
 // as the fact allows the call.
@@ -60,7 +60,7 @@ func (r *Reader) Attachment(va *storagev1.VolumeAttachment, c Catalog) (decide.A
 		Metadata:    va.Status.AttachmentMetadata,
 		AttachError: reasonOf(va.Status.AttachError),
 		DetachError: reasonOf(va.Status.DetachError),
-		NodeID:      va.Annotations[translate.AnnotationNodeID],
+		NodeID:      va.Annotations[convert.AnnotationNodeID],
 		Wanted:      va.Annotations[v1alpha1.AnnotationWanted] != "",
 	}
 	a.TargetID, a.NoTarget = r.nodeID(c.CSINode(va.Spec.NodeName), va.Spec.NodeName)
@@ -118,7 +118,7 @@ func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1
 	if pv == nil {
 		return nil, nil, false, fmt.Errorf("PersistentVolume %s is not there", *source.PersistentVolumeName)
 	}
-	asCSI, err := translate.AsCSI(pv)
+	asCSI, err := convert.AsCSI(pv)
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("PersistentVolume %s: %w", pv.Name, err)
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 )
 
 // Reason makes an error fit for a VolumeAttachment: its text, shortened to the API's limit, and its
@@ -45,14 +45,14 @@ func reasonOf(e *storagev1.VolumeError) decide.Reason {
 	if e == nil {
 		return decide.Reason{}
 	}
-	return decide.Reason{Message: e.Message, Code: codes.Code(translate.ErrorCode(e))}
+	return decide.Reason{Message: e.Message, Code: codes.Code(convert.ErrorCode(e))}
 }
 
 // mark is a digest of others' writes on a VolumeAttachment: all metadata that people set, but for
 // the attacher's own stamps.
 func mark(va *storagev1.VolumeAttachment, finalizer string) string {
 	annotations := maps.Clone(va.Annotations)
-	delete(annotations, translate.AnnotationNodeID)
+	delete(annotations, convert.AnnotationNodeID)
 	finalizers := slices.DeleteFunc(slices.Clone(va.Finalizers), func(f string) bool { return f == finalizer })
 	digest := fnv.New64a()
 	fmt.Fprint(digest, va.Labels, annotations, finalizers) // maps print sorted

@@ -25,12 +25,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // bearableSkew is a difference of clocks that shows in ages and nowhere else.
@@ -191,7 +191,7 @@ func checkTaints(e *Evidence) []Finding {
 	}
 	if len(off) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(off)), "See that the cloud's node controller runs, which removes the taint from nodes that are ready.",
-			"nodes that are ready and have the taint %s, which says that their machines are off: %d", translate.TaintShutdown, len(off)))
+			"nodes that are ready and have the taint %s, which says that their machines are off: %d", convert.TaintShutdown, len(off)))
 	}
 	if len(mounted) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(mounted)), "Drain the node and reboot the machine: its mounts are of no use, and a volume that is attached there again can't leave before that.",
@@ -556,7 +556,7 @@ func checkInvariants(e *Evidence) []Finding {
 
 // attachedEarly says whether a volume has attachments at two nodes because kube-controller-manager, in
 // Cooperative mode, does not wait for a failing detach; and the node where it is or may be attached.
-func (e *Evidence) attachedEarly(v arbiter.Violation) (at string, early bool) {
+func (e *Evidence) attachedEarly(v rules.Violation) (at string, early bool) {
 	if !e.World.Arbiter.Cooperative || v.Invariant != "I1" {
 		return "", false
 	}
@@ -680,7 +680,7 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	}
 	for _, driver := range sortedKeys(full) {
 		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: `kubectl get attachpolicies`",
-			"AttachPolicy %s leaves driver %s no slot at %s: no pod gets a volume there", arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(full[driver]), "node")))
+			"AttachPolicy %s leaves driver %s no slot at %s: no pod gets a volume there", rules.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(full[driver]), "node")))
 	}
 	list = append(list, unknownToAutoscalers(e)...)
 	if len(list) == 0 {
@@ -721,7 +721,7 @@ func unknownToAutoscalers(e *Evidence) []Finding {
 		list = append(list, found(Warning, "slots by the policy, of those that the CSINode states: "+some(fewer[driver]),
 			"Have the driver state the lower number, by its own flags: docs/operate/limits.md.",
 			"AttachPolicy %s leaves driver %s fewer slots than its CSINode states at %s: %s adds no node when they are full",
-			arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
+			rules.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
 	}
 	return list
 }
@@ -787,7 +787,7 @@ func sharedMachines(e *Evidence) []Finding {
 func heldTimes(e *Evidence) []Finding {
 	var held []string
 	for p := range e.World.Snapshot.Policies() {
-		for _, z := range arbiter.HeldZones(e.World.Snapshot, p.Driver, p.Class) {
+		for _, z := range rules.HeldZones(e.World.Snapshot, p.Driver, p.Class) {
 			text := fmt.Sprintf("%s (%d of %d)", z.Brake, z.Unreachable, z.Nodes)
 			if !slices.Contains(held, text) {
 				held = append(held, text)
@@ -1018,7 +1018,7 @@ func checkForcedDetaches(e *Evidence) []Finding {
 			refused++
 		}
 		n, known := nodes[va.Spec.NodeName]
-		if known && !n.Ready && !n.Since.IsZero() && e.now().Sub(n.Since) > arbiter.DefaultAfterPodGone {
+		if known && !n.Ready && !n.Since.IsZero() && e.now().Sub(n.Since) > rules.DefaultAfterPodGone {
 			away[va.Spec.NodeName] = true
 		}
 	}
@@ -1033,7 +1033,7 @@ func checkForcedDetaches(e *Evidence) []Finding {
 	if len(away) > 0 {
 		return []Finding{found(Warning, some(sortedKeys(away))+"; "+evidence, fix,
 			"nodes with volumes that have not been ready for more than %d minutes: %d. kube-controller-manager detaches by force what pods there leave behind",
-			arbiter.DefaultAfterPodGone/time.Minute, len(away))}
+			rules.DefaultAfterPodGone/time.Minute, len(away))}
 	}
 	return []Finding{found(Unknown, evidence, fix, "how many volumes were detached by force in the last day is not in the API")}
 }

@@ -31,10 +31,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/served"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -436,7 +436,7 @@ func TestFindings(t *testing.T) {
 			})
 		}},
 		{"a node that the cloud calls off", "taints", Warning, "which says that their machines are off: 1", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: translate.TaintShutdown}} })
+			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: convert.TaintShutdown}} })
 		}},
 		{"a condition that was left", "taints", Warning, "counts for nothing until it is set anew: 1", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
@@ -154,7 +154,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 			return c
 		}
 		c := w.volumeCause(x)
-		if c != nil && c.Code == string(arbiter.HeldElsewhere) { // it runs without the volume: no pod should end for it
+		if c != nil && c.Code == string(rules.HeldElsewhere) { // it runs without the volume: no pod should end for it
 			c.Do = "Nothing, if the pod can do without the volume"
 		}
 		return c
@@ -260,7 +260,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 			Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled", Do: "Find who set the gate: it is they who take it away"}
 	}
 	if w.Served() && p.Spec.SchedulerName != corev1.DefaultSchedulerName {
-		if v := w.Arbiter.Admissible(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p))); v.First().Code == arbiter.TooManyVolumes {
+		if v := w.Arbiter.Admissible(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p))); v.First().Code == rules.TooManyVolumes {
 			r := w.reason(v.First(), p)
 			return r.Cause()
 		}
@@ -341,7 +341,7 @@ func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 		n := &x.Nodes[i]
 		if n.Barred == "" && n.Fits {
 			fit = append(fit, n.Nodes...)
-		} else if at := slices.IndexFunc(n.Reasons, func(r Reason) bool { return r.Code == string(arbiter.HeldElsewhere) && r.Holder != nil }); at >= 0 {
+		} else if at := slices.IndexFunc(n.Reasons, func(r Reason) bool { return r.Code == string(rules.HeldElsewhere) && r.Holder != nil }); at >= 0 {
 			held = &n.Reasons[at]
 		}
 	}
@@ -369,7 +369,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		return nil
 	}
 	r := first.Reasons[0]
-	if claim := w.Claim(x.Namespace, first.Name); r.Code == string(arbiter.ClaimUnbound) && claim != nil {
+	if claim := w.Claim(x.Namespace, first.Name); r.Code == string(rules.ClaimUnbound) && claim != nil {
 		if c := w.claimCause(claim); c != nil {
 			return c
 		}
@@ -380,7 +380,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	if c := w.componentCause(&r, first.Driver); c != nil {
 		return c
 	}
-	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
+	if away := first.Volume.Reason; r.Code == string(rules.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
 		attach := r.Message
 		r = *away // the driver's attach error follows from that
 		r.Message += "; and meanwhile " + attach
@@ -420,8 +420,8 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		message += fmt.Sprintf(". %s no choice (%s)", CountVerb(barred, "node"), strings.Join(bars(x), "; "))
 	}
 	c := first.Cause()
-	for _, r := range w.Arbiter.NewNode(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)), w.Now).Reasons {
-		if arbiter.Transient(r.Code) {
+	for _, r := range w.Arbiter.NewNode(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p)), w.Now).Reasons {
+		if rules.Transient(r.Code) {
 			continue
 		}
 		reason := w.reason(r, p)
@@ -432,7 +432,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		}
 		break
 	}
-	if first.Code == string(arbiter.NoFreeSlot) && first.Policy != "" {
+	if first.Code == string(rules.NoFreeSlot) && first.Policy != "" {
 		c.Do = fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom. %s", first.Policy, c.Do)
 	}
 	c.Message = message
@@ -457,7 +457,7 @@ func barredNodes(x *Pod) int {
 	return n
 }
 
-func transient(r Reason) bool { return arbiter.Transient(codeOf(&r)) }
+func transient(r Reason) bool { return rules.Transient(codeOf(&r)) }
 
 // codeOf is the code that decides how a reason is treated; empty without a reason.
 func codeOf(r *Reason) ledger.Code {
@@ -465,7 +465,7 @@ func codeOf(r *Reason) ledger.Code {
 	case r == nil:
 		return ""
 	case r.Code == detachNotBegun:
-		return arbiter.Detaching
+		return rules.Detaching
 	}
 	return ledger.Code(r.Code)
 }
@@ -479,7 +479,7 @@ func (w *World) claimsCause(p *corev1.Pod) *Cause {
 	for _, name := range claimNames(p) {
 		claim := w.Claim(p.Namespace, name)
 		if claim == nil {
-			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimMissing), Since: p.CreationTimestamp.Time,
+			return &Cause{Of: OfClaim, Code: string(rules.ClaimMissing), Since: p.CreationTimestamp.Time,
 				Message: fmt.Sprintf("it uses the claim %s, which does not exist in namespace %s", name, p.Namespace),
 				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: `kubectl get pvc -n %s`", p.Namespace)}
 		}
@@ -498,7 +498,7 @@ func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Cause {
 	}
 	class := w.class(claim)
 	late := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	c := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
+	c := &Cause{Of: OfClaim, Code: string(rules.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
 		Do: fmt.Sprintf("See what its provisioner says: `kubectl describe pvc -n %s %s`", claim.Namespace, claim.Name)}
 	e := w.Evidence.lastEvent(claim.UID)
 	switch {
@@ -581,28 +581,28 @@ const (
 // unknown.
 func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	code := codeOf(reason)
-	if code == arbiter.NotGranted {
+	if code == rules.NotGranted {
 		return w.nobodyGrants()
 	}
-	if arbiter.CallOf(code) != arbiter.CallNone {
+	if rules.CallOf(code) != rules.CallNone {
 		if c := w.AttacherDown(driver); c != nil {
-			if code == arbiter.AttachFailed || code == arbiter.DetachFailed {
+			if code == rules.AttachFailed || code == rules.DetachFailed {
 				c.Message += "; before that: " + reason.Message // the driver's own words
 			}
 			return c
 		}
 	}
-	passes := code == arbiter.NodeUnreachable || arbiter.Transient(code)
+	passes := code == rules.NodeUnreachable || rules.Transient(code)
 	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && passes && is == lapsed {
 		return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
 			Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
 			Do:      "See why: `kubectl get pods -n kube-system -l component=kube-controller-manager`, then the logs. Where the control plane is managed, ask its provider"}
 	}
-	if code == arbiter.ClaimUnbound || !passes || w.Arbiter.Cooperative { // a provisioner ends ClaimUnbound
+	if code == rules.ClaimUnbound || !passes || w.Arbiter.Cooperative { // a provisioner ends ClaimUnbound
 		return nil
 	}
 	c := w.controllerIsDown("nothing is attached or detached meanwhile; pods that run are untouched")
-	if c != nil && code == arbiter.NodeUnreachable && reason.Message != "" {
+	if c != nil && code == rules.NodeUnreachable && reason.Message != "" {
 		waits, _, _ := strings.Cut(reason.Message, ". ")
 		c.Message += ". What it has to do: " + waits
 	}
@@ -796,7 +796,7 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	}
 	node := w.Node(name)
 	if node == nil {
-		return &Cause{Of: OfNode, Code: string(arbiter.NodeMissing), Node: name,
+		return &Cause{Of: OfNode, Code: string(rules.NodeMissing), Node: name,
 			Message: fmt.Sprintf("it is bound to %s, and there is no such node", name),
 			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: `kubectl delete pod -n %s %s`. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	}
@@ -882,7 +882,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 		}
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: %s until %s is back, or has the taint %s",
 			p.Name, name, meanwhile, name, corev1.TaintNodeOutOfService)
-		c.Do = w.safeAdvice(arbiter.NodeUnreachable, name)
+		c.Do = w.safeAdvice(rules.NodeUnreachable, name)
 	}
 	return c
 }
@@ -902,7 +902,7 @@ func (w *World) notEndedCause(p *corev1.Pod) *Cause {
 // onlyPodHolds says whether only a pod itself keeps its volumes at its node: they are detached once it is
 // deleted, since its kubelet has reported none in use, as when no container mounts them.
 func (w *World) onlyPodHolds(p *corev1.Pod) bool {
-	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
 		if v == nil {
 			continue
@@ -965,7 +965,7 @@ func (w *World) NodeGone(name string) string {
 // safeAdvice is the remedy for a reason. It gives a command that ends pods only for the reason's node, only
 // where the node is seen to be not ready, and with the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
-	if code != arbiter.NodeUnreachable {
+	if code != rules.NodeUnreachable {
 		return ofNode(w.adviceOn(code).Do, node)
 	}
 	object := w.Node(node)
@@ -1027,7 +1027,7 @@ func (w *World) voidFence(n *corev1.Node) string {
 	if l := w.nodeLeases[n.Name]; l != nil {
 		renewed = renewedAt(l)
 	}
-	later := translate.Node(n).Fenced // later than the kubelet's last status
+	later := convert.Node(n).Fenced // later than the kubelet's last status
 	for _, c := range n.Status.Conditions {
 		kind := string(c.Type)
 		named := slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool {

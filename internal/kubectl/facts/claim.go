@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Storage is a claim or a PersistentVolume, with its volume and its users.
@@ -68,7 +68,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 			out.Volume = &v
 		}
 		if now := w.Claim(fact.Claim.Namespace, fact.Claim.Name); w.ofEarlierClaim(pv) && now.Spec.VolumeName == pv.Name {
-			out.Reasons = w.reasonsIn(now.Namespace, arbiter.Verdict{Reasons: []arbiter.Reason{{Code: arbiter.ClaimLost, Claim: now.Name}}}, nil)
+			out.Reasons = w.reasonsIn(now.Namespace, rules.Verdict{Reasons: []rules.Reason{{Code: rules.ClaimLost, Claim: now.Name}}}, nil)
 			out.Cause = out.Reasons[0].Cause()
 			out.Answer = "can be used by nobody: " + sentence(out.Cause.Message)
 			return out
@@ -86,7 +86,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 
 func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	probe := ledger.Ticket{ID: ledger.TicketID{Namespace: key.Namespace}, Volumes: []ledger.TicketVolume{{Claim: key.Name}}}
-	request := arbiter.TicketRequest(w.Snapshot, &probe)
+	request := rules.TicketRequest(w.Snapshot, &probe)
 	out.Reasons = w.reasonsIn(key.Namespace, w.Arbiter.Admissible(w.Snapshot, request), nil)
 	for _, need := range request.Needs {
 		if need.Volume.IsReal() && w.Snapshot.AttachRequired(need.Volume.Driver) {
@@ -204,7 +204,7 @@ const nowhere = "VolumeElsewhere"
 // lacks a claim does not wait for another claim of the same name.
 func podsCause(pods []PodNeed) *Cause {
 	for _, p := range pods {
-		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(arbiter.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
+		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(rules.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
 			return p.Cause
 		}
 	}
@@ -237,7 +237,7 @@ func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *
 		return nil
 	}
 	lost := w.dataGoesToo(c)
-	out := &Cause{Of: OfVolume, Code: string(arbiter.ClaimDeleting), Since: c.DeletionTimestamp.Time,
+	out := &Cause{Of: OfVolume, Code: string(rules.ClaimDeleting), Since: c.DeletionTimestamp.Time,
 		Message: fmt.Sprintf("it is being deleted, and is kept only while %s uses it; it is gone once that ends%s", pods[0].Who, lost),
 		Do:      "Nothing brings a claim back that is being deleted: make another one before the pod ends"}
 	if lost != "" {
@@ -248,7 +248,7 @@ func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *
 
 func answerStorage(s *Storage) string {
 	switch {
-	case s.Cause != nil && s.Cause.Code == string(arbiter.ClaimDeleting) && len(s.Pods) > 0:
+	case s.Cause != nil && s.Cause.Code == string(rules.ClaimDeleting) && len(s.Pods) > 0:
 		return strings.TrimPrefix(sentence(s.Cause.Message), "it ")
 	case s.Cause != nil && s.Cause.Of == OfClaim:
 		return strings.TrimPrefix(sentence(s.Cause.Message), "claim "+s.Name+" ")
@@ -273,7 +273,7 @@ func answerStorage(s *Storage) string {
 	}
 	switch {
 	case s.Cause == nil:
-	case v.Reason != nil && arbiter.CallOf(codeOf(v.Reason)) == arbiter.CallAttach:
+	case v.Reason != nil && rules.CallOf(codeOf(v.Reason)) == rules.CallAttach:
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))

@@ -17,8 +17,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // DrainPlan is the effect of a node's drain on the pods with volumes there. It looks at volumes, node
@@ -192,7 +192,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	var tried ledger.Delta
 	for _, pod := range moved {
 		snapshot := after.Snapshot.With(&tried)
-		request := arbiter.PodRequest(snapshot, after.PodFact(pod))
+		request := rules.PodRequest(snapshot, after.PodFact(pod))
 		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		plan.Volumes = w.roomFor(pod, request)
 		plan.Nodes = after.fits(snapshot, request, pod)
@@ -236,14 +236,14 @@ func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
-		request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
+		request := rules.PodRequest(w.Snapshot, w.PodFact(p))
 		list = append(list, DrainPod{Namespace: p.Namespace, Name: p.Name, Workload: workloadOf(p), Note: w.noteOf(p), Ends: true, Volumes: w.roomFor(p, request)})
 	}
 	return list
 }
 
 // roomFor lists a pod's volumes, by claim name, that need an attachment or that only some nodes can use.
-func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
+func (w *World) roomFor(p *corev1.Pod, request rules.Request) []string {
 	var list []string
 	for _, need := range request.Needs {
 		list = append(list, need.Name)
@@ -271,7 +271,7 @@ func olderFirst(a, b *corev1.Pod) int {
 // by force, and the node may still have it mounted.
 func (w *World) doubted(pod *corev1.Pod, node string) string {
 	at := w.Snapshot.Node(ledger.NodeName(node))
-	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
+	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		if at.Doubts(need.Volume) {
 			return fmt.Sprintf("volume %s would not leave %s: it may be mounted there since a forced detach, until the machine is rebooted", need.Name, node)
 		}
@@ -304,8 +304,8 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	add := func(c *Cause) { list = withCause(list, c) }
 	for _, p := range pods {
 		add(w.schedulerDown(p))
-		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
+		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+			add(w.componentCause(&Reason{Code: string(rules.Attaching)}, need.Volume.Driver))
 		}
 		add(w.detacherDown())
 	}
@@ -324,12 +324,12 @@ func withCause(list []Cause, c *Cause) []Cause {
 func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
 	list := slices.Clone(said)
 	for _, p := range pods {
-		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 			place := w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(node))
 			if place == nil || !place.HasAttachments() && !place.Reported {
 				continue
 			}
-			list = withCause(list, w.componentCause(&Reason{Code: string(arbiter.Detaching)}, need.Volume.Driver))
+			list = withCause(list, w.componentCause(&Reason{Code: string(rules.Detaching)}, need.Volume.Driver))
 		}
 	}
 	return list[len(said):]
@@ -369,7 +369,7 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 	if p == nil {
 		return false
 	}
-	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 		v := w.Volume(need.Volume)
 		if v.Access == accessOf(ledger.AccessMany) {
 			continue
@@ -464,7 +464,7 @@ func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 
 // byPlan rewords a reason's message that is true only by the plan: a pod has a volume at the node where the
 // plan has placed it.
-func byPlan(r arbiter.Reason, message string) string {
+func byPlan(r rules.Reason, message string) string {
 	if !strings.HasSuffix(r.Who.UID, successorSuffix) {
 		return message
 	}
@@ -475,7 +475,7 @@ func byPlan(r arbiter.Reason, message string) string {
 // fullByPlan makes reasons of a node say that the plan's own pods there count as users of its slots.
 func fullByPlan(reasons []Reason) []Reason {
 	for i := range reasons {
-		if codeOf(&reasons[i]) == arbiter.NoFreeSlot {
+		if codeOf(&reasons[i]) == rules.NoFreeSlot {
 			reasons[i].Message = strings.Replace(reasons[i].Message, " used)", " used, with what this plan has placed there)", 1)
 		}
 	}
@@ -535,14 +535,14 @@ func (w *World) deletingClaims(p *corev1.Pod) []string {
 	return list
 }
 
-func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict) string {
+func (w *World) best(s ledger.Snapshot, r rules.Request, groups []NodesVerdict) string {
 	best, score := "", int64(-1)
 	for _, g := range groups {
 		if !g.Fits || g.Barred != "" {
 			continue
 		}
 		for _, n := range g.Nodes {
-			if rank := w.Arbiter.Rank(s, r, ledger.NodeName(n), arbiter.Weights{}); rank > score {
+			if rank := w.Arbiter.Rank(s, r, ledger.NodeName(n), rules.Weights{}); rank > score {
 				best, score = n, rank
 			}
 		}
@@ -842,7 +842,7 @@ type trial struct {
 // room, node is empty and the verdicts say why.
 func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 	snapshot := t.world.Snapshot.With(&t.placed)
-	request := arbiter.PodRequest(snapshot, t.world.PodFact(p))
+	request := rules.PodRequest(snapshot, t.world.PodFact(p))
 	verdicts = t.world.fits(snapshot, request, p)
 	if node = t.world.best(snapshot, request, verdicts); node != "" {
 		t.placed.Add(string(p.UID), ledger.NodeName(node))
@@ -852,7 +852,7 @@ func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 
 func (t *trial) choices(p *corev1.Pod) int {
 	snapshot, nodes := t.world.Snapshot.With(&t.placed), 0
-	for _, v := range t.world.fits(snapshot, arbiter.PodRequest(snapshot, t.world.PodFact(p)), p) {
+	for _, v := range t.world.fits(snapshot, rules.PodRequest(snapshot, t.world.PodFact(p)), p) {
 		if v.Fits && v.Barred == "" {
 			nodes += len(v.Nodes)
 		}
@@ -916,7 +916,7 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
 	case p.InUse && !w.Snapshot.Node(p.Node).Lists(v.ID, p): // in doubt, which counts as in use
 		why := "perhaps mounted there, though its kubelet does not report it in use"
-		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now); verdict.First().Code == arbiter.InUseUnknown && verdict.First().Detail != "" {
+		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now); verdict.First().Code == rules.InUseUnknown && verdict.First().Detail != "" {
 			why += ": " + verdict.First().Detail
 		}
 		return why
@@ -1058,7 +1058,7 @@ func claimNames(p *corev1.Pod) []string {
 // volumes elsewhere, and get time to let go (yieldNotice). Empty: none.
 func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
 	var list []string
-	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
+	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
 		if v == nil || v.Access == ledger.AccessMany {
 			continue
@@ -1084,9 +1084,9 @@ func (w *World) noticeOf(t *ledger.Ticket, volume, drained string) string {
 	if t == nil || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
 		return ""
 	}
-	notice := arbiter.YieldNotice(w.Snapshot, t)
+	notice := rules.YieldNotice(w.Snapshot, t)
 	switch {
-	case arbiter.Asked(w.Snapshot, t, w.Now):
+	case rules.Asked(w.Snapshot, t, w.Now):
 		by := time.Unix(t.YieldingSince, 0).Add(notice).UTC().Format(time.RFC3339)
 		return fmt.Sprintf("its next pod waits for ticket %s, which has been asked to let go of volume %s by %s", t.ID, volume, by)
 	case notice > 0 && t.YieldingSince == 0:

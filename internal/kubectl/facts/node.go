@@ -11,9 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Slots is how one driver's slots at one node are taken. Used, Kept, Leaving, Unknown and Reserved add up
@@ -225,12 +225,12 @@ func wanted(users []User) bool {
 // kept says whether an unwanted volume waits for its policy's detachDelay: its hold says so, or its plan is
 // only to look again.
 func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
-	if v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node {
+	if v.Hold != nil && v.Hold.Reason == rules.DetachDelayed && v.Hold.Node == p.Node {
 		return true
 	}
 	plan := w.Arbiter.Plan(w.Snapshot, v.ID, w.Now)
 	for _, step := range plan.Steps {
-		if step.Node == p.Node && step.Do != arbiter.WriteHold {
+		if step.Node == p.Node && step.Do != rules.WriteHold {
 			return false
 		}
 	}
@@ -262,7 +262,7 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	if d.Limit != ledger.NoLimit {
 		out.Stated = &d.Limit
 	}
-	if limit := arbiter.Limit(d, arbiter.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
+	if limit := rules.Limit(d, rules.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
 		free := max(0, limit-d.Taken())
 		out.Limit, out.Free = &limit, &free
 	}
@@ -357,7 +357,7 @@ func (w *World) timeHeld(name ledger.NodeName) string {
 	}
 	for _, id := range n.At() {
 		if v := w.Snapshot.Volume(id); v != nil {
-			if b := arbiter.Braked(w.Snapshot, v, n); !b.IsZero() {
+			if b := rules.Braked(w.Snapshot, v, n); !b.IsZero() {
 				return b.String()
 			}
 		}
@@ -373,7 +373,7 @@ const LongWait = 5 * time.Minute
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && codeOf(v.Reason) != arbiter.NodeFenced && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
+		if v.Reason != nil && v.Reason.Node == node && codeOf(v.Reason) != rules.NodeFenced && rules.CallOf(codeOf(v.Reason)) != rules.CallAttach && !w.passes(&v) {
 			list = append(list, v)
 		}
 	}
@@ -411,7 +411,7 @@ func (w *World) passes(v *Volume) bool {
 	if since.IsZero() && v.Next != nil {
 		since = v.Next.Since
 	}
-	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
+	return rules.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
 }
 
 func (x *NodeView) add(w *World, p *corev1.Pod) {
@@ -463,7 +463,7 @@ func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
 			c.Message += ": " + shortened(condition.Message, "")
 		}
 	}
-	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == arbiter.DetachFailed })
+	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == rules.DetachFailed })
 	switch {
 	case failing >= 0 && w.givesUp(n):
 		c.Do = x.Kept[failing].Reason.Do
@@ -585,10 +585,10 @@ func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 				add(who, wait.Code, wait.Since)
 			}
 		case full && w.lacksOnlySlots(p, n):
-			add(who, string(arbiter.NoFreeSlot), waitsSince(p))
+			add(who, string(rules.NoFreeSlot), waitsSince(p))
 		}
 	}
-	queues := map[ledger.NodeName]*arbiter.Queue{}
+	queues := map[ledger.NodeName]*rules.Queue{}
 	for _, t := range w.Tickets {
 		if t.Node() != n.Name {
 			continue
@@ -610,14 +610,14 @@ func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
 	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 || !w.NeedsAttachment(p) || w.barred(p, n) != "" {
 		return false
 	}
-	v := w.Arbiter.Fit(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)), ledger.NodeName(n.Name), w.Now)
-	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.NoFreeSlot })
+	v := w.Arbiter.Fit(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p)), ledger.NodeName(n.Name), w.Now)
+	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.NoFreeSlot })
 }
 
 func (x *NodeView) waitForSlots() string {
 	n := 0
 	for _, waiter := range x.Waiting {
-		if waiter.Code == string(arbiter.NoFreeSlot) {
+		if waiter.Code == string(rules.NoFreeSlot) {
 			n++
 		}
 	}
@@ -643,7 +643,7 @@ type Fenced struct {
 
 // FencedAt sums up the VolumeHolds' entries about a node that rules take or took volumes from.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
-	byRule, machine := map[string]*Fenced{}, translate.Node(n).SystemUUID
+	byRule, machine := map[string]*Fenced{}, convert.Node(n).SystemUUID
 	for _, h := range w.Holds {
 		for i := range h.Status.Fenced {
 			f := &h.Status.Fenced[i]
@@ -655,7 +655,7 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 				continue // the volume has left, and the hold's entry is outdated
 			}
 			if byRule[rule] == nil {
-				byRule[rule] = &Fenced{By: rule, Proof: arbiter.Proves(rule)}
+				byRule[rule] = &Fenced{By: rule, Proof: rules.Proves(rule)}
 			}
 			of := byRule[rule]
 			of.Volumes++

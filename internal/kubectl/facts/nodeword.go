@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // NodeWord is moorage-node's report on its node. It is shown, and decides nothing here.
@@ -79,7 +79,7 @@ type UnansweredCall struct {
 
 // ToldBy says whether a cause covers all its oddities, with the remedy at the node.
 func (x *NodeHas) ToldBy(c *Cause) bool {
-	return c != nil && c.Code == string(arbiter.StagedAtNode) && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
+	return c != nil && c.Code == string(rules.StagedAtNode) && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
 }
 
 // Odd says whether it needs a person's attention.
@@ -147,7 +147,7 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 		return WordOfNode, "moorage-node has not looked since the Node was made again"
 	case w.agentMissing(name):
 		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
-	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= arbiter.LookPatience:
+	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= rules.LookPatience:
 		return WordSilent, "moorage-node there does not answer: what it said last may be old. In Standalone mode what that names as forgotten stays there; if moorage-node is gone for good, delete the NodeVolumes. Other volumes leave the node by its kubelet's report, unless an AttachPolicy has requireNodeWord"
 	case object.Status.Truncated && len(object.Status.Unlisted) == 0 || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
 		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
@@ -225,7 +225,7 @@ func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
 	if !unnamed(*v) {
 		return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}, true
 	}
-	unread, told := translate.UnreadOf(v)
+	unread, told := convert.UnreadOf(v)
 	switch {
 	case !told:
 	case unread.Digest != "":
@@ -255,7 +255,7 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 		}
 	}
 	if node := w.nodes[name]; node != nil {
-		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, translate.UniqueName(id))
+		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, convert.UniqueName(id))
 	}
 	out.Leaked = (v.Forgotten || onlyRecorded(v)) && !out.KubeletKnows && !at.UsedByPod()
 	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && !at.HasAttachments()
@@ -355,15 +355,15 @@ func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 
 // asHeard is a reason corrected by the controller, which also hears moorage-node. This process hears only
 // the kubelet, and by its report the volume is on its way out.
-func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
+func (w *World) asHeard(r rules.Reason) rules.Reason {
 	v := w.Snapshot.Volume(r.Volume)
-	if r.Code != arbiter.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {
+	if r.Code != rules.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {
 		return r
 	}
 	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
 		return r
 	}
-	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.UnstageUnanswered || heard == arbiter.InUseUnknown {
+	if heard := v.Hold.Reason; heard == rules.StagedAtNode || heard == rules.UnstageUnanswered || heard == rules.InUseUnknown {
 		r.Code = heard
 	}
 	return r

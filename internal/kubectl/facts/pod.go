@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Pod is why a pod runs or does not, as far as its volumes are concerned.
@@ -86,7 +86,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 		Namespace: p.Namespace, Name: p.Name, Phase: string(p.Status.Phase), Node: p.Spec.NodeName,
 		Scheduler: p.Spec.SchedulerName, Created: p.CreationTimestamp.Time, Unseen: w.unseenWith(),
 	}
-	request := arbiter.PodRequest(w.Snapshot, fact)
+	request := rules.PodRequest(w.Snapshot, fact)
 	at := fact.Node
 	out.Terminating = fact.Phase == ledger.PodTerminating
 	told, written := w.toldVolumes(p)
@@ -135,23 +135,23 @@ const notPlaced = "Moorage does not place it: its namespace has not opted in (la
 
 // podVolume says how a need of a pod is met at a node; without a node, it checks only rules that hold at
 // every node.
-func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
+func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
 	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume), NotMounted: p.Spec.NodeName != "" && !mounts(p, need.Name)}
 	if out.Access == accessUnknown {
 		out.Access = accessOf(need.Access)
 	}
-	var verdict arbiter.Verdict
+	var verdict rules.Verdict
 	switch {
 	case at != "":
 		need.Bound = need.Link == ledger.LinkUnbound // the volume is still to be made
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
 		if first := w.mountedFor(need, at, p); first != nil && verdict.Allowed() {
-			verdict = arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
+			verdict = rules.Verdict{Outcome: rules.Wait, Reasons: []rules.Reason{{Code: rules.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
 				Who: ledger.Requester{Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)}}}}
 		}
 		out.SafeToMount = verdict.Allowed()
 	default:
-		r.Needs = []arbiter.Need{need}
+		r.Needs = []rules.Need{need}
 		verdict = w.Arbiter.Admissible(w.Snapshot, r)
 	}
 	out.Reasons = w.reasons(verdict, p)
@@ -200,7 +200,7 @@ func (v *PodVolume) inUseAt(node string) bool {
 
 // mountedFor is another pod of the same node that gets a ReadWriteOncePod volume from the kubelet first;
 // nil: none.
-func (w *World) mountedFor(need arbiter.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
+func (w *World) mountedFor(need rules.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
 	v := w.Snapshot.Volume(need.Volume)
 	if v == nil || v.Access != ledger.AccessPod || !startedAt(p).IsZero() {
 		return nil
@@ -291,11 +291,11 @@ func answer(p *Pod) string {
 		return fmt.Sprintf("is being deleted at %s. Its volumes may go elsewhere once its kubelet no longer reports them as in use.", p.Node)
 	case p.Node == "":
 		return answerUnplaced(p)
-	case p.Cause != nil && p.Cause.Code == string(arbiter.NodeMissing):
+	case p.Cause != nil && p.Cause.Code == string(rules.NodeMissing):
 		return fmt.Sprintf("may run: there is no node %s, and nobody can say whether its machine still runs it%s.", p.Node, volumesCount(p))
 	case !p.NodeReady:
 		return fmt.Sprintf("may run: %s is not ready, and nobody can say whether it still runs there%s.", p.Node, volumesCount(p))
-	case p.Phase == "Running" && p.Cause != nil && p.Cause.Code == string(arbiter.HeldElsewhere):
+	case p.Phase == "Running" && p.Cause != nil && p.Cause.Code == string(rules.HeldElsewhere):
 		return fmt.Sprintf("runs at %s, and %s", p.Node, sentence(p.Cause.Message))
 	case p.Phase == "Running":
 		return fmt.Sprintf("runs at %s%s.", p.Node, withVolumes(p))
@@ -597,7 +597,7 @@ type NodesVerdict struct {
 }
 
 // fits asks every node whether it could take the pod's volumes, and groups the nodes by their verdict.
-func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []NodesVerdict {
+func (w *World) fits(s ledger.Snapshot, r rules.Request, p *corev1.Pod) []NodesVerdict {
 	groups := map[string]*NodesVerdict{}
 	for n := range s.Nodes() {
 		if !n.Exists {
@@ -605,7 +605,7 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 		}
 		verdict, barred := w.Arbiter.Fit(s, r, n.Name, w.Now), w.barred(p, w.nodes[n.Name])
 		if barred != "" {
-			verdict = arbiter.Verdict{} // the volumes don't matter then
+			verdict = rules.Verdict{} // the volumes don't matter then
 		}
 		planned := places(s.Delta(), n.Name)
 		key := fmt.Sprint(verdict.Outcome, barred, planned && len(verdict.Reasons) > 0)
@@ -697,7 +697,7 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 
 // inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
-	csi, _ := translate.AsCSI(pv) // an untranslatable volume keeps its own
+	csi, _ := convert.AsCSI(pv) // an untranslatable volume keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
 }
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Reason is one reason of a wait or a refusal.
@@ -68,7 +68,7 @@ func requester(r ledger.Requester) Requester {
 }
 
 // reasons words a verdict's reasons. pod is the waiting pod, for the start of its wait; it may be nil.
-func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
+func (w *World) reasons(v rules.Verdict, pod *corev1.Pod) []Reason {
 	var list []Reason
 	for _, r := range v.Reasons {
 		list = append(list, w.reason(r, pod))
@@ -77,7 +77,7 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 }
 
 // reasonsIn words a ticket's verdict; its claims are in namespace.
-func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) []Reason {
+func (w *World) reasonsIn(namespace string, v rules.Verdict, pod *corev1.Pod) []Reason {
 	list := w.reasons(v, pod)
 	for i, r := range v.Reasons {
 		if r.Claim != "" {
@@ -87,7 +87,7 @@ func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) 
 	return list
 }
 
-func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
+func (w *World) reason(r rules.Reason, pod *corev1.Pod) Reason {
 	r = w.asHeard(r)
 	if resource := w.hidden(r.Code); resource != "" {
 		return notVisible(r.Code, r.Node, resource)
@@ -104,7 +104,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
 		Since: w.since(r, pod), Tried: w.tried(r), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
-	if va := w.attachment(r.Volume, r.Node); r.Code == arbiter.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
+	if va := w.attachment(r.Volume, r.Node); r.Code == rules.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
 		reason.Message += fmt.Sprintf("; the Node %s is gone from the API", va.Spec.NodeName)
 		reason.Do = fmt.Sprintf("See at its console, or in the cloud, that the machine of %s is off or gone, and that the volume is attached to it no more: a volume that two nodes write is destroyed. "+
 			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: `kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":[]}}'`", va.Spec.NodeName, va.Name)
@@ -117,7 +117,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		reason.Holder = &who
 		reason.Do = w.adviceOnHolder(reason.Do, r, pod)
 	}
-	if r.Code == arbiter.HeldElsewhere && givesWay(&reason) {
+	if r.Code == rules.HeldElsewhere && givesWay(&reason) {
 		reason.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
 	}
 	return w.notBegun(reason, r)
@@ -134,8 +134,8 @@ func givesWay(r *Reason) bool {
 const detachNotBegun = "DetachNotBegun"
 
 // notBegun changes the reason of a detach that has not begun. No object says since when.
-func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
-	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != arbiter.Detaching || va == nil || va.Deleting {
+func (w *World) notBegun(reason Reason, r rules.Reason) Reason {
+	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != rules.Detaching || va == nil || va.Deleting {
 		return reason
 	}
 	who, see := "kube-controller-manager", "`kubectl get pods -n kube-system -l component=kube-controller-manager`. Where the control plane is managed, ask its provider"
@@ -152,7 +152,7 @@ func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 
 // undecided says that moorage-scheduler is down, for a reason that names a requester without a grant: the
 // scheduler would have to decide between the two. Nil for other reasons.
-func (w *World) undecided(r arbiter.Reason) *Cause {
+func (w *World) undecided(r rules.Reason) *Cause {
 	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
 	if r.Who.IsZero() || place == nil {
 		return nil
@@ -171,7 +171,7 @@ func (w *World) undecided(r arbiter.Reason) *Cause {
 
 // adviceOnHolder is the advice about a volume's holder, for the pod that waits. At a node that is not
 // ready, deleting a pod does not end it. A ticket has its own time.
-func (w *World) adviceOnHolder(do string, r arbiter.Reason, waits *corev1.Pod) string {
+func (w *World) adviceOnHolder(do string, r rules.Reason, waits *corev1.Pod) string {
 	who := r.Who
 	if who.Ticket {
 		return fmt.Sprintf("See when that ticket ends, and wait for it: `kubectl moorage ticket explain %s -n %s`. Where its work is not wanted any more, end it: `kubectl moorage ticket end %s -n %s`", who.Name, who.Namespace, who.Name, who.Namespace)
@@ -184,7 +184,7 @@ func (w *World) adviceOnHolder(do string, r arbiter.Reason, waits *corev1.Pod) s
 	case node == nil:
 		return adviceOnGoneNode(p.Spec.NodeName)
 	case !w.isReady(ledger.NodeName(p.Spec.NodeName)):
-	case waits == nil || r.Code != arbiter.HeldElsewhere:
+	case waits == nil || r.Code != rules.HeldElsewhere:
 		return do
 	case deploymentOf(p) != "" && deploymentOf(p) == deploymentOf(waits) && p.Namespace == waits.Namespace:
 		return fmt.Sprintf("Both are pods of Deployment %s. Give it the strategy Recreate: `kubectl patch deployment %s -n %s --type merge -p '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`",
@@ -225,7 +225,7 @@ const NotVisible = "NotVisible"
 
 func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason {
 	what := "where its volume is"
-	if code == arbiter.NodeUnreachable && node != "" {
+	if code == rules.NodeUnreachable && node != "" {
 		what = fmt.Sprintf("whether %s is ready", node)
 	}
 	return Reason{
@@ -249,13 +249,13 @@ func everywhere(resource string) string {
 // reason may only mean that an object can't be read.
 func (w *World) hidden(code ledger.Code) string {
 	resource := map[ledger.Code]string{
-		arbiter.VolumeMissing:       "persistentvolumes",
-		arbiter.ClaimMissing:        "persistentvolumeclaims",
-		arbiter.NodeMissing:         "nodes",
-		arbiter.NotReported:         "nodes",
-		arbiter.NodeUnreachable:     "nodes",
-		arbiter.DriverNotRegistered: "csinodes.storage.k8s.io",
-		arbiter.Attaching:           "volumeattachments.storage.k8s.io",
+		rules.VolumeMissing:       "persistentvolumes",
+		rules.ClaimMissing:        "persistentvolumeclaims",
+		rules.NodeMissing:         "nodes",
+		rules.NotReported:         "nodes",
+		rules.NodeUnreachable:     "nodes",
+		rules.DriverNotRegistered: "csinodes.storage.k8s.io",
+		rules.Attaching:           "volumeattachments.storage.k8s.io",
 	}[code]
 	if resource != "" && w.unseen(resource) {
 		return resource
@@ -265,8 +265,8 @@ func (w *World) hidden(code ledger.Code) string {
 
 // message words a reason, with the end of its wait; zero: unknown. It prefers the controller's words about
 // the same reason, since the controller has measured the time.
-func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
-	if r.Code == arbiter.NodeUnreachable {
+func (w *World) message(r rules.Reason) (message string, until time.Time) {
+	if r.Code == rules.NodeUnreachable {
 		return w.unreachable(r)
 	}
 	if r.Until > 0 {
@@ -280,7 +280,7 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 
 // wordsOfHold is the controller's message about a reason in the volume's hold; empty: there is none, or no
 // controller keeps the holds up to date.
-func (w *World) wordsOfHold(r arbiter.Reason) string {
+func (w *World) wordsOfHold(r rules.Reason) string {
 	if !w.holdsKept {
 		return ""
 	}
@@ -291,14 +291,14 @@ func (w *World) wordsOfHold(r arbiter.Reason) string {
 }
 
 // since is when a reason began, by the objects; zero: no object tells.
-func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
+func (w *World) since(r rules.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
-	switch call := arbiter.CallOf(r.Code); {
-	case (call == arbiter.CallAttach || r.Code == arbiter.NotReported) && va != nil:
+	switch call := rules.CallOf(r.Code); {
+	case (call == rules.CallAttach || r.Code == rules.NotReported) && va != nil:
 		return va.CreationTimestamp.Time
-	case call == arbiter.CallDetach && va != nil && va.DeletionTimestamp != nil:
+	case call == rules.CallDetach && va != nil && va.DeletionTimestamp != nil:
 		return va.DeletionTimestamp.Time
-	case r.Code == arbiter.NodeUnreachable:
+	case r.Code == rules.NodeUnreachable:
 		if t := w.notReadySince(r.Node); !t.IsZero() {
 			return t
 		}
@@ -310,13 +310,13 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 }
 
 // tried is the time of the driver's last answer to a failed call; zero for other reasons.
-func (w *World) tried(r arbiter.Reason) time.Time {
+func (w *World) tried(r rules.Reason) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch {
 	case va == nil:
-	case r.Code == arbiter.AttachFailed && va.Status.AttachError != nil:
+	case r.Code == rules.AttachFailed && va.Status.AttachError != nil:
 		return va.Status.AttachError.Time.Time
-	case r.Code == arbiter.DetachFailed && va.Status.DetachError != nil:
+	case r.Code == rules.DetachFailed && va.Status.DetachError != nil:
 		return va.Status.DetachError.Time.Time
 	}
 	return time.Time{}
@@ -496,10 +496,10 @@ func (w *World) keepsHolds() bool {
 // unreachable words the wait for a node that is not ready, with its end by time, if known. Only the
 // detaching process has measured the remaining time: the age of moorage-controller's words is subtracted
 // from the time in them. Without them the whole time is the maximum.
-func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) {
+func (w *World) unreachable(r rules.Reason) (message string, until time.Time) {
 	words := w.wordsOfHold(r)
 	node := w.nodes[r.Node]
-	switch left, timed := arbiter.ForcedIn(words); {
+	switch left, timed := rules.ForcedIn(words); {
 	case node != nil && w.moorageDetaches() && w.kubeletLives(node):
 		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.byLease(r.Node)), time.Time{}
 	case w.detacherDown() != nil:
@@ -524,7 +524,7 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	return r.Message(), time.Time{}
 }
 
-func whatIsThere(r arbiter.Reason) string {
+func whatIsThere(r rules.Reason) string {
 	first, _, _ := strings.Cut(r.Message(), ". ")
 	return first
 }
@@ -561,5 +561,5 @@ func (w *World) ControllersDown() []Cause {
 }
 
 func (w *World) detacherDown() *Cause {
-	return w.componentCause(&Reason{Code: string(arbiter.NodeUnreachable)}, "")
+	return w.componentCause(&Reason{Code: string(rules.NodeUnreachable)}, "")
 }

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // TicketExplanation is a ticket, the reason for its wait, and its end.
@@ -85,7 +85,7 @@ func (w *World) silentNode(node string) *Cause {
 		Do:      "See what helps: `kubectl moorage explain node " + node + "`"}
 	switch n := w.Node(node); {
 	case n == nil:
-		c.Code, c.Message = string(arbiter.NodeMissing), "there is no such node any more: nobody can say whether its machine still uses them"
+		c.Code, c.Message = string(rules.NodeMissing), "there is no such node any more: nobody can say whether its machine still uses them"
 	case w.kubeletLives(n):
 		c.Message = "that node is not ready, though its kubelet lives: what uses them may run on"
 	}
@@ -232,7 +232,7 @@ func (w *World) controllerLeadsSince() time.Time {
 // time that this controller has led. It is at most a step more than the written count, and at most the time
 // since the ticket was made or renewed.
 func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
-	ttl := translate.TTLSeconds(t)
+	ttl := convert.TTLSeconds(t)
 	if ttl == 0 {
 		return timeLeft{}
 	}
@@ -249,7 +249,7 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	if !leads.IsZero() {
 		least = max(written, min(age, now.Sub(leads)))
 	}
-	most := max(least, min(age, written+arbiter.TTLStep(ttl)))
+	most := max(least, min(age, written+rules.TTLStep(ttl)))
 	left := func(counted time.Duration) int64 { return max(0, ttl-int64(counted/time.Second)) }
 	return timeLeft{least: left(most), most: left(least)}
 }
@@ -257,7 +257,7 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 // TimeLeft says in words when a ticket's time is over, unless it is renewed, by the ticket's own fields;
 // empty: it has no time of its own.
 func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
-	if translate.TTLSeconds(t) == 0 {
+	if convert.TTLSeconds(t) == 0 {
 		return ""
 	}
 	return timeLeftOf(t, now, time.Time{}).words()
@@ -417,7 +417,7 @@ type Ticket struct {
 	// none.
 	Yielding string `json:"yielding,omitempty"`
 
-	request arbiter.Request
+	request rules.Request
 }
 
 // Behind is the node, not ready or gone, that a ticket waits for; empty: it waits for none.
@@ -442,7 +442,7 @@ func (w *World) knownNotReady(node string) bool {
 // in the order of the controller's grants.
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
-	queues := map[ledger.NodeName]*arbiter.Queue{}
+	queues := map[ledger.NodeName]*rules.Queue{}
 	for _, p := range w.Pods {
 		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
 			if t, ok := w.derived(p); ok {
@@ -455,12 +455,12 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 			list = append(list, w.ticket(t, queues))
 		}
 	}
-	slices.SortFunc(list, func(a, b Ticket) int { return arbiter.CompareRequests(a.request, b.request) })
+	slices.SortFunc(list, func(a, b Ticket) int { return rules.CompareRequests(a.request, b.request) })
 	return list
 }
 
 // waits says why a ticket is not granted, at its node or because no node suits.
-func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queue) arbiter.Verdict {
+func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*rules.Queue) rules.Verdict {
 	if t.Node == "" {
 		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
 		return v
@@ -473,13 +473,13 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 }
 
 // ticket describes a ticket. queues hold the decisions for the nodes' other tickets.
-func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
-	fact := translate.Ticket(t)
+func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rules.Queue) Ticket {
+	fact := convert.Ticket(t)
 	out := Ticket{
 		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), Node: t.Node(), Wherever: t.Spec.Wherever,
 		Detached: t.Spec.Detached, Parameters: t.Spec.Parameters,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
-		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
+		TTLSeconds: fact.TTLSeconds, request: rules.TicketRequest(w.Snapshot, &fact),
 	}
 	for _, v := range fact.Volumes {
 		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume)
@@ -500,17 +500,17 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 			out.Reasons = w.reasonsIn(t.Namespace, v, nil)
 		}
 	default:
-		if told := w.refusal(t); arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
+		if told := w.refusal(t); rules.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
 			out.Reasons = told // only the controller knows the length of a pause, and sees objects that this user may not list
 			break
 		}
 		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), nil)
-		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
+		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(rules.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}
 		if c := w.nobodyGrants(); c != nil && !slices.ContainsFunc(out.Reasons, func(r Reason) bool { return r.Code == c.Code }) {
 			first := 0
-			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(arbiter.ClaimUnbound) || out.Reasons[0].Code == string(arbiter.ClaimMissing)) {
+			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(rules.ClaimUnbound) || out.Reasons[0].Code == string(rules.ClaimMissing)) {
 				first = 1 // only the claim's maker or provisioner can end this reason
 			}
 			out.Reasons = slices.Insert(out.Reasons, first, c.asReason())
@@ -532,18 +532,18 @@ func (w *World) adviseByHand(t *Ticket) {
 	for i := range t.Reasons {
 		r := &t.Reasons[i]
 		switch {
-		case codeOf(r) == arbiter.ClaimMissing:
+		case codeOf(r) == rules.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: `kubectl get pvc -n %s`", t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
+		case codeOf(r) == rules.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
 			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
-		case codeOf(r) == arbiter.NoFreeSlot && !t.Wherever && t.Node != "":
+		case codeOf(r) == rules.NoFreeSlot && !t.Wherever && t.Node != "":
 			r.Changes = "A confirmed detach at the node, the end of a ticket there, or a higher limit in its CSINode or in the AttachPolicy"
 			r.Do = fmt.Sprintf("See what has the slots, and what could end: `kubectl moorage explain node %s -o wide`. A ticket names one node for good. To have it at another one, end this one: `kubectl moorage ticket end %s -n %s`", t.Node, t.Name, t.Namespace)
-		case codeOf(r) == arbiter.NodeMissing && !t.Wherever:
+		case codeOf(r) == rules.NodeMissing && !t.Wherever:
 			r.Do = fmt.Sprintf("Look whether the name is right: `kubectl get nodes`. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", t.Name, t.Namespace)
-		case codeOf(r) == arbiter.NodeFenced:
+		case codeOf(r) == rules.NodeFenced:
 			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
+		case codeOf(r) == rules.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
 			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}
 	}
@@ -587,7 +587,7 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 // an attachment.
 func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 	fact := w.PodFact(p)
-	request := arbiter.PodRequest(w.Snapshot, fact)
+	request := rules.PodRequest(w.Snapshot, fact)
 	if fact.Phase == ledger.PodFinished || !request.Attachable(w.Snapshot) {
 		return Ticket{}, false
 	}
@@ -716,9 +716,9 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 
 // Refuses are the reasons against a ticket that is not written yet, at its node; none: it would be granted.
 func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
-	fact := translate.Ticket(t)
+	fact := convert.Ticket(t)
 	fact.Created = w.Now.Unix()
-	verdict := w.Arbiter.Fit(w.Snapshot, arbiter.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
+	verdict := w.Arbiter.Fit(w.Snapshot, rules.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
 	return w.reasonsIn(t.Namespace, verdict, nil)
 }
 
@@ -726,7 +726,7 @@ func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
-			return w.ticket(t, map[ledger.NodeName]*arbiter.Queue{}), true
+			return w.ticket(t, map[ledger.NodeName]*rules.Queue{}), true
 		}
 	}
 	return Ticket{}, false

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // A countdown begins with the controller's writing, and not anew with each look.
 func TestCountdownBeginsWhenItWasWritten(t *testing.T) {
 	id := ledger.VolumeID{Driver: driver, Handle: "v1"}
-	reason := arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: id, Node: "n1", Claim: "data", Seconds: 240}
+	reason := rules.Reason{Code: rules.NodeUnreachable, Volume: id, Node: "n1", Claim: "data", Seconds: 240}
 	hold := &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName(driver, "v1"), ManagedFields: []metav1.ManagedFieldsEntry{
 			{Subresource: "status", Time: &metav1.Time{Time: noon().Add(-time.Minute)}},
@@ -34,7 +34,7 @@ func TestCountdownBeginsWhenItWasWritten(t *testing.T) {
 	if got := w.reason(reason, nil).Until; !got.IsZero() {
 		t.Errorf("it waits until %s", got)
 	}
-	kept := arbiter.Reason{Code: arbiter.DetachDelayed, Volume: id, Node: "n1", Until: noon().Add(time.Minute).Unix()}
+	kept := rules.Reason{Code: rules.DetachDelayed, Volume: id, Node: "n1", Until: noon().Add(time.Minute).Unix()}
 	if got, want := w.reason(kept, nil).Until, noon().Add(time.Minute); !got.Equal(want) {
 		t.Errorf("it is kept until %s, want %s", got, want)
 	}

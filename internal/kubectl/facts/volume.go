@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Volume describes one volume: its place, its users, and its queue.
@@ -327,9 +327,9 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 		return cmp.Compare(x.DeletedAt, y.DeletedAt)
 	})
 	va := at.Canonical()
-	r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: at.Node}
+	r := rules.Reason{Code: rules.Detaching, Volume: v.ID, Node: at.Node}
 	if !va.DetachError.IsZero() {
-		r.Code, r.Detail, r.GRPC = arbiter.DetachFailed, va.DetachError.Message, va.DetachError.Code
+		r.Code, r.Detail, r.GRPC = rules.DetachFailed, va.DetachError.Message, va.DetachError.Code
 	}
 	if names := v.PVs(); len(names) > 0 {
 		_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
@@ -351,7 +351,7 @@ func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *core
 		if at.Node == node || va == nil || !va.Attached || va.Deleting || len(at.Users) > 0 && w.isReady(at.Node) {
 			continue
 		}
-		r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: at.Node}
+		r := rules.Reason{Code: rules.Detaching, Volume: v.ID, Node: at.Node}
 		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, at, w.Now); !verdict.Allowed() && len(verdict.Reasons) > 0 {
 			r = verdict.First()
 		}
@@ -364,12 +364,12 @@ func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *core
 // awayReason is the reason that a pod's volume can't leave another node; nil: the pod does not wait for
 // that.
 func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
-	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
+	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		if need.Volume != v.ID {
 			continue
 		}
 		for _, r := range w.Arbiter.Explain(w.Snapshot, need, node, w.Now).Reasons {
-			if r.Node != "" && r.Node != node && r.Code != arbiter.HeldElsewhere && r.Code != arbiter.UsedByOtherPod {
+			if r.Node != "" && r.Node != node && r.Code != rules.HeldElsewhere && r.Code != rules.UsedByOtherPod {
 				reason := w.reason(r, pod)
 				return &reason
 			}
@@ -462,7 +462,7 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 // needs says whether a volume is a pod's own: the claim of a generic ephemeral volume may be another object
 // with the same name.
 func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
-	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, p).Needs, func(n arbiter.Need) bool { return n.Volume == id })
+	return slices.ContainsFunc(rules.PodRequest(w.Snapshot, p).Needs, func(n rules.Need) bool { return n.Volume == id })
 }
 
 // The states of volumes, and of volumes at nodes, each the strongest that is true.

@@ -23,9 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // World is the cluster at one instant: the objects, and the ledger made from them. It is read-only once
@@ -33,7 +33,7 @@ import (
 type World struct {
 	Objects
 	Snapshot ledger.Snapshot
-	Arbiter  arbiter.Arbiter
+	Arbiter  rules.Arbiter
 	// Now is the API server's clock, the clock of the objects' times.
 	Now time.Time
 	// Unseen could not be listed: facts that depend on it are unknown.
@@ -103,35 +103,35 @@ func NewWorld(o Objects, now time.Time) *World {
 
 func (w *World) takeStorage(l *ledger.Ledger) {
 	for _, c := range w.Classes {
-		l.Apply(w.Now, translate.StorageClass(c))
+		l.Apply(w.Now, convert.StorageClass(c))
 	}
 	for _, d := range w.Drivers {
-		l.Apply(w.Now, translate.Driver(d))
+		l.Apply(w.Now, convert.Driver(d))
 	}
 	for _, p := range w.Policies {
-		l.Apply(w.Now, translate.Policy(p))
+		l.Apply(w.Now, convert.Policy(p))
 	}
 	for _, pv := range w.PersistentVolumes {
-		fact, _ := translate.PersistentVolume(pv)
+		fact, _ := convert.PersistentVolume(pv)
 		l.Apply(w.Now, fact)
 		w.pvs[pv.Name] = pv
 	}
 	for _, c := range w.Claims {
-		l.Apply(w.Now, translate.Claim(c))
+		l.Apply(w.Now, convert.Claim(c))
 		w.claims[ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}] = c
 	}
 }
 
 func (w *World) takeNodes(l *ledger.Ledger) {
 	for _, n := range w.NodeDrivers {
-		l.Apply(w.Now, translate.NodeDrivers(n))
+		l.Apply(w.Now, convert.NodeDrivers(n))
 	}
 	for _, n := range w.Nodes {
-		l.Apply(w.Now, translate.Node(n))
+		l.Apply(w.Now, convert.Node(n))
 		w.nodes[ledger.NodeName(n.Name)] = n
 	}
 	for _, a := range w.Attachments {
-		fact, _ := translate.Attachment(a)
+		fact, _ := convert.Attachment(a)
 		l.Apply(w.Now, fact)
 		w.vas[a.Name] = a
 	}
@@ -139,7 +139,7 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 		return // kube-controller-manager moves volumes meanwhile: what the holds say is old
 	}
 	for _, h := range w.Holds {
-		fact := translate.Hold(h)
+		fact := convert.Hold(h)
 		l.Apply(w.Now, fact)
 		w.holds[fact.Volume] = h
 	}
@@ -150,10 +150,10 @@ func (w *World) takeUsers(l *ledger.Ledger) {
 		return t.Spec.Type == "Pod" // a ticket of an earlier release: it claims nothing
 	})
 	for _, t := range w.Tickets {
-		l.Apply(w.Now, translate.Ticket(t))
+		l.Apply(w.Now, convert.Ticket(t))
 	}
 	for _, p := range w.Pods {
-		fact, _ := translate.Pod(p)
+		fact, _ := convert.Pod(p)
 		l.Apply(w.Now, fact)
 		w.pods[string(p.UID)] = p
 		if w.isAgent(p) {
@@ -202,13 +202,13 @@ func (w *World) PodFact(p *corev1.Pod) *ledger.Pod {
 	if fact := w.Snapshot.Pod(string(p.UID)); fact != nil {
 		return fact
 	}
-	fact, _ := translate.Pod(p)
+	fact, _ := convert.Pod(p)
 	return &fact
 }
 
 // NeedsAttachment says whether any volume of a pod needs an attachment.
 func (w *World) NeedsAttachment(p *corev1.Pod) bool {
-	return arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
+	return rules.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
 }
 
 // Reporter is the writer of node.status.volumesAttached, by the API server's field management.

@@ -18,11 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 type makeOptions struct {
@@ -232,7 +232,7 @@ func (o *options) renew(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ttl := translate.TTLSeconds(t)
+	ttl := convert.TTLSeconds(t)
 	if ttl == 0 {
 		return o.refusal("volumeticket.moorage.dev/%s has no time that could end: it ends with its owner, or when it is deleted", name)
 	}

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
@@ -45,7 +45,7 @@ func (p *Placer) Subscribe(f func(ledger.Touched)) { p.touched = append(p.touche
 
 // Reserve has the ledger count a pod at a node, if fit allows it by the newest snapshot. It returns
 // fit's verdict.
-func (p *Placer) Reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) arbiter.Verdict) arbiter.Verdict {
+func (p *Placer) Reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) rules.Verdict) rules.Verdict {
 	p.Order.Lock()
 	defer p.Order.Unlock()
 	if p.before != nil && fit(p.Ledger.Snapshot()).Allowed() {

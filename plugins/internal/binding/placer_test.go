@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/sample"
 )
 
 // fits returns what Reserve asks for a pod and a node.
-func fits(p *ledger.Pod, n ledger.NodeName) func(ledger.Snapshot) arbiter.Verdict {
-	return func(s ledger.Snapshot) arbiter.Verdict {
-		return arbiter.Arbiter{}.Fit(s, arbiter.PodRequest(s, p), n, sample.Now)
+func fits(p *ledger.Pod, n ledger.NodeName) func(ledger.Snapshot) rules.Verdict {
+	return func(s ledger.Snapshot) rules.Verdict {
+		return rules.Arbiter{}.Fit(s, rules.PodRequest(s, p), n, sample.Now)
 	}
 }
 
@@ -43,9 +43,9 @@ func TestRefusedPodWaits(t *testing.T) {
 	backup.Phase = ledger.TicketGranted
 	p := &Placer{Ledger: sample.Ledger(backup), Now: func() time.Time { return sample.Now }}
 	pod, s := sample.Pod("pod", "", "a"), p.Ledger.Snapshot()
-	for _, verdict := range []arbiter.Verdict{fits(&pod, "n2")(s), fits(&pod, "n1")(s)} {
+	for _, verdict := range []rules.Verdict{fits(&pod, "n2")(s), fits(&pod, "n1")(s)} {
 		refused := &Refusals{}
-		refused.Add(arbiter.Arbiter{}, s, arbiter.PodRequest(s, &pod), "n1", verdict, sample.Now)
+		refused.Add(rules.Arbiter{}, s, rules.PodRequest(s, &pod), "n1", verdict, sample.Now)
 		p.Refused(pod, refused, false)
 		if waits, is := p.Waits.Len() == 1, !verdict.Allowed(); waits != is || (len(refused.asks) == 1) != is {
 			t.Errorf("refused: %t; it waits: %t, and asks %v", is, waits, refused.asks)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
@@ -25,18 +25,18 @@ type Refusals struct {
 }
 
 // Add notes a refusal: all that the scheduler has asked before let the pod have the node.
-func (f *Refusals) Add(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, v arbiter.Verdict, now time.Time) {
+func (f *Refusals) Add(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName, v rules.Verdict, now time.Time) {
 	if f == nil || v.Allowed() {
 		return
 	}
 	var asks []tickets.Ask
-	if slices.ContainsFunc(v.Reasons, func(reason arbiter.Reason) bool { return reason.Who.Ticket }) && f.looks() {
+	if slices.ContainsFunc(v.Reasons, func(reason rules.Reason) bool { return reason.Who.Ticket }) && f.looks() {
 		asks = tickets.Asks(a, s, r, n, now)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.some = true
-	if slices.ContainsFunc(v.Reasons, func(reason arbiter.Reason) bool { return reason.Code == arbiter.NoFreeSlot }) {
+	if slices.ContainsFunc(v.Reasons, func(reason rules.Reason) bool { return reason.Code == rules.NoFreeSlot }) {
 		f.nodes = append(f.nodes, n)
 	}
 	f.asks = append(f.asks, asks...)

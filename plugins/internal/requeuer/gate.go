@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Gate says whether a pod must not be tried now, and has it woken when that changes, by the same
@@ -25,7 +25,7 @@ func (w *Requeuer) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	}
 	attempt := w.enter(entry)
 	w.mu.Unlock()
-	gated := !attempt.Based || w.config.Gated(pod, attempt.Base, arbiter.PodRequest(attempt.Base, &fact))
+	gated := !attempt.Based || w.config.Gated(pod, attempt.Base, rules.PodRequest(attempt.Base, &fact))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry = w.pods.all[pod.UID]

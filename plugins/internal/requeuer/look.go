@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Look judges the waiting pods by the changes since the last look. A pod that is entered meanwhile
@@ -77,7 +77,7 @@ func (w *Requeuer) timePasses() {
 		if entry.asked == nil {
 			entry.asked = w.asked(entry.Base, entry)
 		}
-		if arbiter.FencedSince(entry.Base, entry.judged, s, now, entry.asked.Request) {
+		if rules.FencedSince(entry.Base, entry.judged, s, now, entry.asked.Request) {
 			entry.touched = true
 			w.next()
 		}
@@ -111,7 +111,7 @@ type rank struct {
 func (c change) outranksSome(pod *corev1.Pod, n ledger.NodeName) bool {
 	lowest, known := c.lowest[n]
 	if !known {
-		lowest.priority, lowest.some = arbiter.LowestPriority(c.after, n)
+		lowest.priority, lowest.some = rules.LowestPriority(c.after, n)
 		c.lowest[n] = lowest
 	}
 	return lowest.some && mayEvict(pod) && lowest.priority < corev1helpers.PodPriority(pod)
@@ -134,7 +134,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	}
 	is := w.asked(c.after, entry)
 	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes) ||
-		arbiter.FencedSince(base, then, c.after, now, is.Request)
+		rules.FencedSince(base, then, c.after, now, is.Request)
 	lifted, opened := admission(was.inTheWay, is.inTheWay, gated), openings{}
 	if !lifted {
 		opened = w.opened(entry.pod, judgement{base, then, was}, judgement{c.after, now, is}, c, own)
@@ -161,7 +161,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 }
 
 func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
-	r := arbiter.PodRequest(s, &entry.fact)
+	r := rules.PodRequest(s, &entry.fact)
 	return &asked{r, codes(w.config.Arbiter.Admissible(s, r))}
 }
 
@@ -175,11 +175,11 @@ func admission(was, is []ledger.Code, gated bool) bool {
 	case len(is) == 0:
 		return true
 	}
-	return !gated && !slices.Equal(was, is) && !slices.Contains(is, arbiter.VolumeMissing)
+	return !gated && !slices.Equal(was, is) && !slices.Contains(is, rules.VolumeMissing)
 }
 
 // codes returns the codes of a verdict's reasons, in their order; nil for a pod that is allowed.
-func codes(v arbiter.Verdict) []ledger.Code {
+func codes(v rules.Verdict) []ledger.Code {
 	var all []ledger.Code
 	for _, reason := range v.Reasons {
 		all = append(all, reason.Code)
@@ -220,7 +220,7 @@ func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool
 	}
 	var o openings
 	for n := range c.nodes {
-		if arbiter.Eased(was.Snapshot, is.Snapshot, is.Request, n) && fits(n) || fitsByEviction(n) {
+		if rules.Eased(was.Snapshot, is.Snapshot, is.Request, n) && fits(n) || fitsByEviction(n) {
 			o.nodes = append(o.nodes, n)
 		}
 	}
@@ -233,15 +233,15 @@ func came(before, after ledger.Snapshot, n ledger.NodeName) bool {
 	return is != nil && (was == nil || is.Exists && !was.Exists)
 }
 
-func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {
-	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool { return volumes[n.Volume] })
+func ownTouched(r rules.Request, volumes map[ledger.VolumeID]bool) bool {
+	return slices.ContainsFunc(r.Needs, func(n rules.Need) bool { return volumes[n.Volume] })
 }
 
 // policyChanged says whether a policy of a driver that the pod needs has
 // changed: that touches every node.
-func policyChanged(before, after ledger.Snapshot, r arbiter.Request) bool {
-	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool {
-		was, is := arbiter.PolicyFor(before, n.Volume.Driver, ""), arbiter.PolicyFor(after, n.Volume.Driver, "")
+func policyChanged(before, after ledger.Snapshot, r rules.Request) bool {
+	return slices.ContainsFunc(r.Needs, func(n rules.Need) bool {
+		was, is := rules.PolicyFor(before, n.Volume.Driver, ""), rules.PolicyFor(after, n.Volume.Driver, "")
 		return was.Name != is.Name || was.Version != is.Version
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Spacing of attempts that failed after a node had been chosen: the first follows at once, and a
@@ -41,7 +41,7 @@ type Insistence struct {
 	MayBeKept bool
 }
 
-// Facts is the part of observe.Observer that the package needs.
+// Facts is the part of watch.Observer that the package needs.
 type Facts interface {
 	Ledger() *ledger.Ledger
 	Snapshot() ledger.Snapshot
@@ -52,7 +52,7 @@ type Facts interface {
 // Config is a Requeuer's configuration. All but Now and Insist must be set.
 type Config struct {
 	Facts   Facts
-	Arbiter arbiter.Arbiter
+	Arbiter rules.Arbiter
 	Now     func() time.Time // time.Now when nil
 	Insist  Insistence
 	// Turn is how long room is kept for a woken pod that stays silent; DefaultTurn when 0.
@@ -63,7 +63,7 @@ type Config struct {
 	Gone func(pod *corev1.Pod) bool
 	// Gated says whether a pod must not be tried at all by these facts. It must return at once.
 	// When it is nil, no pod is gated.
-	Gated func(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool
+	Gated func(pod *corev1.Pod, s ledger.Snapshot, r rules.Request) bool
 	// Waits is told of waiting pods that may have new reasons, since their volumes have changed. It
 	// must return at once; it may be nil.
 	Waits func(pod *corev1.Pod)
@@ -115,8 +115,8 @@ type waiting struct {
 
 // asked is a pod's request by the facts of its Base, once determined. It never changes.
 type asked struct {
-	arbiter.Request
-	inTheWay []ledger.Code // why no node can be right for it; see arbiter.Admissible
+	rules.Request
+	inTheWay []ledger.Code // why no node can be right for it; see rules.Admissible
 }
 
 // New returns a Requeuer that wakes no pod before Run.
@@ -128,7 +128,7 @@ func New(config Config) *Requeuer {
 		config.Turn = DefaultTurn
 	}
 	if config.Gated == nil {
-		config.Gated = func(*corev1.Pod, ledger.Snapshot, arbiter.Request) bool { return false }
+		config.Gated = func(*corev1.Pod, ledger.Snapshot, rules.Request) bool { return false }
 	}
 	if config.Waits == nil {
 		config.Waits = func(*corev1.Pod) {}

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Node says why a node is refused, one message for each reason. kube-scheduler counts equal
 // messages over the nodes and writes "3 <message>": a message names the fault, and only another
 // node. evictable says whether fewer pods on the node could lift every reason: only then is
 // preemption worth a try. A verdict that allows has no messages.
-func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
+func Node(v rules.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
 	if v.Allowed() {
 		return nil, false
 	}
@@ -30,7 +30,7 @@ func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bo
 
 // Pod says why no node will do for a pod, one message for each reason. A verdict that allows has
 // none.
-func Pod(v arbiter.Verdict) []string {
+func Pod(v rules.Verdict) []string {
 	if v.Allowed() {
 		return nil
 	}
@@ -57,7 +57,7 @@ func Grouped(counts map[string]int) string {
 
 // Elsewhere says why nodes are refused unseen, since a volume is held at the holder: the part of v,
 // the verdict on any of them, that concerns the holder.
-func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
+func Elsewhere(v rules.Verdict, holder ledger.NodeName) []string {
 	var messages []string
 	for _, r := range v.Reasons {
 		if r.Node == holder {
@@ -69,11 +69,11 @@ func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
 
 // Waiting says why a pod is not tried, in the form of kube-scheduler's own message: for each node,
 // or for the pod when the nodes do not matter.
-func Waiting(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, now time.Time) string {
+func Waiting(a rules.Arbiter, s ledger.Snapshot, r rules.Request, now time.Time) string {
 	nodes, counts := 0, map[string]int{}
 	admissible := a.Admissible(s, r)
 	for n := range s.Nodes() {
-		if !arbiter.There(s, n.Name) {
+		if !rules.There(s, n.Name) {
 			continue
 		}
 		nodes++

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/test/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -87,9 +87,9 @@ func (l load) attachment(i int, pv string) *storagev1.VolumeAttachment {
 		},
 	}
 	if l.stamped {
-		a.Finalizers = []string{translate.AttacherFinalizer(sandbox.DriverName)}
+		a.Finalizers = []string{convert.AttacherFinalizer(sandbox.DriverName)}
 		a.Annotations = map[string]string{
-			translate.AnnotationNodeID: diskapi.NodeID(node), v1alpha1.AnnotationTransitions: "1",
+			convert.AnnotationNodeID: diskapi.NodeID(node), v1alpha1.AnnotationTransitions: "1",
 		}
 	}
 	return a

@@ -28,7 +28,7 @@ func main() {
 // packages are the pure core, and its feeder: BenchmarkStart takes in a cluster of 5,000 nodes and
 // 100,000 attachments.
 func packages() []string {
-	return []string{"./internal/ledger", "./internal/arbiter", "./internal/observe"}
+	return []string{"./internal/ledger", "./internal/rules", "./internal/watch"}
 }
 
 func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
@@ -45,7 +45,7 @@ func commands(slope bool, pattern, duration string, count int) [][]string {
 	}
 	var list [][]string
 	for _, nodes := range slopeSizes() {
-		list = append(list, test(fmt.Sprintf("^BenchmarkSlope$/^nodes=%d$", nodes), "1x", "./internal/observe"))
+		list = append(list, test(fmt.Sprintf("^BenchmarkSlope$/^nodes=%d$", nodes), "1x", "./internal/watch"))
 	}
 	return list
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -99,19 +99,19 @@ func (e *encoder) asks(s *state) {
 }
 
 // satisfied is the write of condition Satisfied of a ticket, if it is to change.
-func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
+func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
-		return flow.Task{}, false
+		return protocol.Task{}, false
 	}
-	is := (arbiter.Arbiter{Hurried: true}).Satisfied(snapshot, t, s.w.Now).Allowed()
+	is := (rules.Arbiter{Hurried: true}).Satisfied(snapshot, t, s.w.Now).Allowed()
 	if is == (t.SatisfiedSince != 0) {
-		return flow.Task{}, false
+		return protocol.Task{}, false
 	}
 	status := ledger.Ticket{}
 	if is {
 		status.SatisfiedSince = s.w.Now.Unix()
 	}
-	task := flow.Write(t)
+	task := protocol.Write(t)
 	task.Commit.Fact = status
 	return task, true
 }

@@ -77,7 +77,7 @@ func Bad() []World {
 
 // Residual are worlds in which rules are broken, whatever a controller does: no
 // fact in the API shows what happens there. Each must be found to be broken. So must the
-// scripts of internal/arbiter/testdata/residual, which play the other risks.
+// scripts of internal/rules/testdata/residual, which play the other risks.
 func Residual() []World {
 	return []World{
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},

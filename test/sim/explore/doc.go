@@ -5,10 +5,10 @@
 // still has in flight, and failures at any instant. It makes every move in every
 // state, until no state is left that has not been seen.
 //
-// What decides is real: arbiter.Grant and Plan and the rounds of
+// What decides is real: rules.Grant and Plan and the rounds of
 // controller/ticket, over real ledgers that lag behind the API server kind by
 // kind, woken as package controller wakes them. What executes them is package
-// world, with the patches and preconditions of internal/execute, one request at
+// world, with the patches and preconditions of internal/write, one request at
 // a time: between any two of them anything else may happen.
 //
 // States are compared by what matters of them. Versions and UIDs count up for

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -206,7 +206,7 @@ func (e *encoder) ops(l *leader, list []op) {
 }
 
 // task writes what a task has yet to do, and what it waits for.
-func (e *encoder) task(t flow.Task) {
+func (e *encoder) task(t protocol.Task) {
 	e.step(t.Step)
 	if t.Ticket != nil {
 		e.ticket(*t.Ticket)
@@ -220,7 +220,7 @@ func (e *encoder) task(t flow.Task) {
 		e.byte(byte(r.Do), byte(r.Kind))
 		e.text(r.Key)
 	}
-	if t.Sent.Do == flow.ListPods { // in flight: which pods were known to be bound
+	if t.Sent.Do == protocol.ListPods { // in flight: which pods were known to be bound
 		for _, uid := range uids[1:] {
 			p := t.Before.Pod(uid)
 			e.bool(p != nil && p.Node != "")
@@ -239,7 +239,7 @@ func (e *encoder) task(t flow.Task) {
 	}
 }
 
-func (e *encoder) step(s arbiter.Step) {
+func (e *encoder) step(s rules.Step) {
 	e.byte(byte(s.Do))
 	if s.Do == 0 {
 		return
@@ -263,11 +263,11 @@ func (e *encoder) step(s arbiter.Step) {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
 	e.look(s.Node, s.Number)
-	if s.Do == arbiter.AskNode || s.Do == arbiter.OrderUnstage || s.Do == arbiter.WithdrawUnstage {
+	if s.Do == rules.AskNode || s.Do == rules.OrderUnstage || s.Do == rules.WithdrawUnstage {
 		e.version(theWord+object(nodeIndex(s.Node)), s.Word.Version)
 		e.look(s.Node, max(s.Word.Look, s.Word.Looked))
 	}
-	if s.Do == arbiter.WriteHold {
+	if s.Do == rules.WriteHold {
 		e.version(holdObject(s.Volume), s.Expect)
 		hold := s.Hold
 		hold.Version = ""

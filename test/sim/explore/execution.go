@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
 // What the leader sends, and what follows from an answer, is the product's
-// (internal/flow). Here requests are in flight, in any order.
+// (internal/protocol). Here requests are in flight, in any order.
 
 // name tells what a request in flight is about.
 func (w wire) name() string {
@@ -33,7 +33,7 @@ func (w wire) name() string {
 	case world.ConfirmAttachment:
 		return fmt.Sprintf("leader confirms the attachment of %s at %s", step.Volume.Handle, step.Node)
 	case world.PutHold:
-		return fmt.Sprintf("leader does %s %s %s", arbiter.WriteHold, w.request.Volume.Handle, w.request.Node)
+		return fmt.Sprintf("leader does %s %s %s", rules.WriteHold, w.request.Volume.Handle, w.request.Node)
 	}
 	var all []string
 	for _, o := range w.ops {
@@ -51,7 +51,7 @@ func (l *leader) any(such func(op) bool) bool {
 func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o.key == key }) }
 
 // begin begins a task.
-func (s *state) begin(key string, t flow.Task) { s.goOn(op{key: key, task: t}) }
+func (s *state) begin(key string, t protocol.Task) { s.goOn(op{key: key, task: t}) }
 
 // goOn does what flow says is next for a task that waits for no answer.
 func (s *state) goOn(o op) {
@@ -62,17 +62,17 @@ func (s *state) goOn(o op) {
 }
 
 // follow does what flow says is next.
-func (s *state) follow(o op, m flow.Move) {
+func (s *state) follow(o op, m protocol.Move) {
 	l := s.leader
 	l.code = nil
 	for _, e := range m.Tell {
 		l.apply(s.w.Now, e)
 	}
 	switch {
-	case m.End == flow.Finished:
-	case m.End != flow.Going:
+	case m.End == protocol.Finished:
+	case m.End != protocol.Going:
 		l.again(o.key)
-	case m.Send != nil && m.Send.Do == flow.PatchNode:
+	case m.Send != nil && m.Send.Do == protocol.PatchNode:
 		l.wait(o) // for its turn
 	case !m.Wait.IsZero():
 		o.waits = true
@@ -120,18 +120,18 @@ func (s *state) serve(i int) {
 		s.leader.looked = a.At
 	}
 	s.leader.saw(s.w, a.Facts...)
-	s.answer(w, flow.Answer{Result: a.Code.Result(), Facts: a.Facts})
+	s.answer(w, protocol.Answer{Result: a.Code.Result(), Facts: a.Facts})
 	s.leader.looked = 0
 }
 
-func (s *state) answer(w wire, a flow.Answer) {
+func (s *state) answer(w wire, a protocol.Answer) {
 	for _, o := range w.ops {
 		s.answerOne(o, a)
 	}
 	s.compose()
 }
 
-func (s *state) answerOne(o op, a flow.Answer) {
+func (s *state) answerOne(o op, a protocol.Answer) {
 	l := s.leader
 	t, m := l.memory.Answer(o.task, a, l.ledger.Snapshot(), s.w.Now)
 	next := op{key: o.key, task: t}
@@ -179,13 +179,15 @@ func (s *state) compose() {
 
 func (s *state) composeFor(known ledger.NodeState, name ledger.NodeName) {
 	l := s.leader
-	ofNode := func(o op) bool { return o.task.Sent.Do == flow.PatchNode && o.task.Sent.Node == name && o.late == nil }
+	ofNode := func(o op) bool {
+		return o.task.Sent.Do == protocol.PatchNode && o.task.Sent.Node == name && o.late == nil
+	}
 	if !slices.ContainsFunc(l.waiting, ofNode) ||
 		slices.ContainsFunc(l.wires, func(w wire) bool { return w.request.Do == world.PatchNode && w.request.Node == name }) {
 		return
 	}
 	var ops, left, fitting []op
-	var changes []flow.Change
+	var changes []protocol.Change
 	for _, o := range l.waiting {
 		if !ofNode(o) {
 			left = append(left, o)
@@ -194,7 +196,7 @@ func (s *state) composeFor(known ledger.NodeState, name ledger.NodeName) {
 		ops, changes = append(ops, o), append(changes, o.task.Sent.Change)
 	}
 	l.waiting, l.code = left, nil
-	patch, fits, stale := flow.Compose(known, changes)
+	patch, fits, stale := protocol.Compose(known, changes)
 	for _, i := range fits {
 		fitting = append(fitting, ops[i])
 	}
@@ -202,6 +204,6 @@ func (s *state) composeFor(known ledger.NodeState, name ledger.NodeName) {
 		l.send(wire{world.SentPatch(known, patch), fitting})
 	}
 	for _, i := range stale {
-		s.answerOne(ops[i], flow.Answer{Result: flow.Unfit})
+		s.answerOne(ops[i], protocol.Answer{Result: protocol.Unfit})
 	}
 }

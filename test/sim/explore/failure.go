@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -172,7 +172,7 @@ func (s *state) mute(i int) {
 	for i := range w.ops {
 		w.ops[i].late = &r
 	}
-	s.answer(w, flow.Answer{Result: flow.Unknown})
+	s.answer(w, protocol.Answer{Result: protocol.Unknown})
 }
 
 // fail has a call fail once: the error is written, and the call is tried again.
@@ -266,7 +266,7 @@ func (s *state) cutMoves(list []move, n int) []move {
 	case !s.config.CutsOff || !exists:
 	case !m.Cut && now.Ready == ledger.ReadyUnknown:
 		list = append(list, move{name + " is cut off by the storage", true, func(s *state) {
-			s.cut[n] = arbiter.CutMachine{Driver: driver, Node: node(n), NodeUID: now.UID, SystemUUID: now.SystemUUID, BootID: now.BootID}
+			s.cut[n] = rules.CutMachine{Driver: driver, Node: node(n), NodeUID: now.UID, SystemUUID: now.SystemUUID, BootID: now.BootID}
 			s.w.CutOff(node(n), driver)
 		}})
 	case m.Cut && s.leader != nil:
@@ -297,13 +297,13 @@ func (s *state) cutMoves(list []move, n int) []move {
 // NetworkFences, but that each is one move.
 func (s *state) unfencingMoves(list []move, n int) []move {
 	known, name := s.leader.ledger.Snapshot(), string(node(n))
-	switch arbiter.MayUnfenceMachine(known, s.cut[n], s.w.Now) {
-	case arbiter.MayUnfence:
+	switch rules.MayUnfenceMachine(known, s.cut[n], s.w.Now) {
+	case rules.MayUnfence:
 		list = append(list, move{name + " is let in by the storage", true, func(s *state) {
-			s.cut[n] = arbiter.CutMachine{}
+			s.cut[n] = rules.CutMachine{}
 			s.w.LetIn(node(n))
 		}})
-	case arbiter.AskBeforeUnfencing:
+	case rules.AskBeforeUnfencing:
 		word, look, since := *known.Node(node(n)).Word, known.Node(node(n)).NextNumber(), known.Node(node(n)).ReadySince
 		if now, _ := s.w.Word(node(n)); now.UID == word.UID && now.Version == word.Version {
 			list = append(list, move{"leader asks " + name + " to look", true, func(s *state) {
@@ -311,7 +311,7 @@ func (s *state) unfencingMoves(list []move, n int) []move {
 				s.w.Serve(world.Request{Do: world.AskNode, Key: name, Node: node(n), UID: word.UID, Version: word.Version, Look: look})
 			}})
 		}
-	case arbiter.StaysFenced:
+	case rules.StaysFenced:
 	}
 	return list
 }

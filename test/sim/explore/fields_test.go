@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -128,11 +128,11 @@ func TestFieldsChangeKey(t *testing.T) {
 	check(hold, func(e *encoder, x any) { e.hold(v, x.(ledger.Hold)) })
 	check(ledger.Force{Rule: "1", Node: "w1"}, func(e *encoder, x any) { e.force(x.(ledger.Force)) })
 	check(ledger.Fence{Node: "w1"}, func(e *encoder, x any) { e.fence(v, x.(ledger.Fence)) })
-	check(arbiter.Step{Do: arbiter.WriteHold, Volume: v, Node: "w1", Rule: "1", Attachment: attachmentName(1, 1), Hold: hold}, func(e *encoder, x any) { e.step(x.(arbiter.Step)) })
-	check(flow.Task{Ticket: &ticket, Sent: flow.Request{Do: flow.GetObject}}, func(e *encoder, x any) { e.task(x.(flow.Task)) })
-	check(flow.NodePatch{Node: "w1"}, func(e *encoder, x any) { e.patch(world.Request{Node: "w1", Patch: x.(flow.NodePatch)}) })
-	check(flow.Change{Volume: v}, func(e *encoder, x any) {
-		e.patch(world.Request{Node: "w1", Read: ledger.NodeState{Version: x.(flow.Change).Version}, Patch: flow.NodePatch{Changes: []flow.Change{x.(flow.Change)}}})
+	check(rules.Step{Do: rules.WriteHold, Volume: v, Node: "w1", Rule: "1", Attachment: attachmentName(1, 1), Hold: hold}, func(e *encoder, x any) { e.step(x.(rules.Step)) })
+	check(protocol.Task{Ticket: &ticket, Sent: protocol.Request{Do: protocol.GetObject}}, func(e *encoder, x any) { e.task(x.(protocol.Task)) })
+	check(protocol.NodePatch{Node: "w1"}, func(e *encoder, x any) { e.patch(world.Request{Node: "w1", Patch: x.(protocol.NodePatch)}) })
+	check(protocol.Change{Volume: v}, func(e *encoder, x any) {
+		e.patch(world.Request{Node: "w1", Read: ledger.NodeState{Version: x.(protocol.Change).Version}, Patch: protocol.NodePatch{Changes: []protocol.Change{x.(protocol.Change)}}})
 	})
 }
 
@@ -191,13 +191,13 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut asked sent left", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
-		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
-		"explore.queue":      {"volumes nodes tickets", nil},
-		"arbiter.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
-		"explore.wire":       {"request ops", nil},
-		"explore.op":         {"key task late waits", nil},
-		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
+		"explore.state":    {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut asked sent left", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.leader":   {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
+		"explore.queue":    {"volumes nodes tickets", nil},
+		"rules.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
+		"explore.wire":     {"request ops", nil},
+		"explore.op":       {"key task late waits", nil},
+		"world.World":      {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
 		"world.Objects": {"all deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
 			"made":    "times stand still, and no live migration is played",
@@ -234,25 +234,25 @@ func flowFields() map[string]fields {
 			"Decided": never, "InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
-		"flow.NodePatch": {"InUse Version Changes", map[string]string{
+		"protocol.NodePatch": {"InUse Version Changes", map[string]string{
 			"Node": "it is the request's", "UID": "it is Read's", "Out": "it follows from Changes",
 			"In": "it follows from Changes",
 		}},
-		"flow.Change": {"Volume Add Rule WhileReady", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
-		"flow.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
-		"flow.Memory": {"confirmed heard orders", map[string]string{
+		"protocol.Change": {"Volume Add Rule WhileReady", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
+		"flow.orders":     {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
+		"protocol.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"doubted": "a leader that decides has done so",
 		}},
-		"flow.Task":       {"Step Ticket Proofs Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
-		"flow.ReadOf":     {"Kind Key All", nil},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
-		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
-		"arbiter.Reason": {"Code", map[string]string{
+		"protocol.Task":    {"Step Ticket Proofs Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
+		"protocol.ReadOf":  {"Kind Key All", nil},
+		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
+		"rules.Verdict":    {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
+		"rules.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 

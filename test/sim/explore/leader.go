@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -26,7 +26,7 @@ func (s *state) lead() {
 	if s.config.losesShared() {
 		s.w.Judge.Begins(s.w)
 	}
-	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led)}}
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &protocol.Memory{Epoch: int64(s.led)}}
 	s.leader = l
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
@@ -52,7 +52,7 @@ func (s *state) takeOver() {
 			}
 		}
 	}
-	for _, e := range flow.Doubts(l.ledger.Snapshot()) {
+	for _, e := range protocol.Doubts(l.ledger.Snapshot()) {
 		l.apply(s.w.Now, e)
 	}
 }
@@ -271,7 +271,7 @@ func (s *state) rest() {
 	}
 	for i := range s.config.Access {
 		v := volume(i + 1)
-		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{Hurried: true}.Plan(others, v, s.w.Now).Steps) == 0 {
+		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(rules.Arbiter{Hurried: true}.Plan(others, v, s.w.Now).Steps) == 0 {
 			l.queue.volumes &^= bit(i + 1)
 		}
 	}
@@ -295,7 +295,7 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 		return
 	}
 	s := l.ledger.Snapshot()
-	look := flow.Wake(t, s)
+	look := protocol.Wake(t, s)
 	for _, v := range look.Volumes {
 		if v.IsReal() {
 			l.queue.volumes |= bit(podIndex(v.Handle))
@@ -357,17 +357,17 @@ func (q *queue) keep(o queue) {
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
-	for _, step := range (arbiter.Arbiter{Hurried: true}).Plan(world.WithoutSentGrants(s.leader.ledger, s.w.Now), v, s.w.Now).Steps {
-		s.begin("plan "+v.Handle, flow.Do(step))
+	for _, step := range (rules.Arbiter{Hurried: true}).Plan(world.WithoutSentGrants(s.leader.ledger, s.w.Now), v, s.w.Now).Steps {
+		s.begin("plan "+v.Handle, protocol.Do(step))
 	}
 }
 
 // round is what is to be written about a node's tickets, but for what they say
 // already.
-func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Decided {
-	decided := flow.Round(arbiter.Arbiter{}.Queue(snapshot, n, s.w.Now), snapshot, s.w.Now, nil, nil)
-	return slices.DeleteFunc(decided, func(d flow.Decided) bool {
-		return d.Ticket.UID == "" || flow.Decide(d).Commit.Phase == d.Ticket.Phase && string(d.Verdict.First().Code) == d.Ticket.Reason
+func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []protocol.Decided {
+	decided := protocol.Round(rules.Arbiter{}.Queue(snapshot, n, s.w.Now), snapshot, s.w.Now, nil, nil)
+	return slices.DeleteFunc(decided, func(d protocol.Decided) bool {
+		return d.Ticket.UID == "" || protocol.Decide(d).Commit.Phase == d.Ticket.Phase && string(d.Verdict.First().Code) == d.Ticket.Reason
 	})
 }
 
@@ -375,11 +375,11 @@ func (s *state) grant(n ledger.NodeName) {
 	s.leader.queue.nodes &^= bit(nodeIndex(n))
 	s.leader.code = nil
 	decided := s.round(s.leader.ledger.Snapshot(), n)
-	for _, e := range flow.Announce(decided) {
+	for _, e := range protocol.Announce(decided) {
 		s.leader.apply(s.w.Now, e)
 	}
 	for _, d := range decided {
-		s.begin("grant "+string(n), flow.Decide(d))
+		s.begin("grant "+string(n), protocol.Decide(d))
 	}
 }
 
@@ -390,7 +390,7 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 	if t == nil {
 		return o, false
 	}
-	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now), s.w.Now)
+	task, due := protocol.Due(rules.Arbiter{}, snapshot, t, rules.Arbiter{}.Keeps(snapshot, t, s.w.Now), s.w.Now)
 	if !due {
 		task, due = s.satisfied(snapshot, t)
 	}
@@ -415,7 +415,7 @@ func (s *state) tend(id ledger.TicketID) {
 
 // audit says what is wrong with what the leader knows.
 func (l *leader) audit(now time.Time) string {
-	for _, v := range (arbiter.Arbiter{}).Audit(l.ledger.Snapshot(), now) {
+	for _, v := range (rules.Arbiter{}).Audit(l.ledger.Snapshot(), now) {
 		return "audit: " + v.String()
 	}
 	return ""

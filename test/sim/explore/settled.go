@@ -5,8 +5,8 @@ package explore
 import (
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // broken is the rule that was broken on the way to a state.
@@ -45,11 +45,11 @@ func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
 	}
-	for _, v := range (arbiter.Arbiter{Hurried: true}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
+	for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
 	if s.config.Vanished == 0 && !s.unheard() { // what began after a claim was lost does not know whose it was
-		for _, v := range (arbiter.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
+		for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
 			// A new leader would not know of the doubt, nor that the attachment went lately.
 			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()
@@ -82,7 +82,7 @@ func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
-		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
+		return (n == "" || p.Node == n) && rules.Doubted(known, v, &p)
 	})
 }
 
@@ -93,7 +93,7 @@ func (s *state) unexplained(id ledger.VolumeID) bool {
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		_, seen := v.Left(p.Node)
-		return seen && arbiter.Unexplained(known, &p)
+		return seen && rules.Unexplained(known, &p)
 	})
 }
 

@@ -5,9 +5,9 @@ package explore
 import (
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -25,11 +25,11 @@ type state struct {
 	stuck, silences, unready, remade, vanished int
 	muted, anew, hung, erased, reboots         int
 	renewals                                   int
-	asked                                      uint8                         // tickets that users have written, as a set
-	sent                                       [len(uids) - 1]binding        // of each pod
-	left                                       int                           // schedulers that are gone
-	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
-	leased                                     int                           // how often any Lease has changed
+	asked                                      uint8                       // tickets that users have written, as a set
+	sent                                       [len(uids) - 1]binding      // of each pod
+	left                                       int                         // schedulers that are gone
+	cut                                        [nodes + 1]rules.CutMachine // what the storage has cut off
+	leased                                     int                         // how often any Lease has changed
 }
 
 // leader is the controller that leads.
@@ -39,7 +39,7 @@ type leader struct {
 	// doesn't tell: tickets by their UIDs, and the Nodes that are patched.
 	tickets map[ledger.TicketID]string
 	nodes   [nodes]ledger.NodeState
-	memory  *flow.Memory
+	memory  *protocol.Memory
 	wires   []wire
 	// waiting are those that wait for a patch of their node to end, or until a
 	// request without an answer can have no effect any more.
@@ -64,7 +64,7 @@ type queue struct{ volumes, nodes, tickets uint8 }
 // op is a task that the leader is at; nothing else of its key is begun meanwhile.
 type op struct {
 	key  string
-	task flow.Task
+	task protocol.Task
 	// late is the request without an answer that has to be outlasted; nil: none.
 	late *world.Request
 	// waits says that it waits for a time, and not for the turn of its patch.

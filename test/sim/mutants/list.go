@@ -27,7 +27,7 @@ type mutant struct {
 }
 
 // folders hold the code that has markers.
-var folders = []string{"internal/ledger", "internal/arbiter", "internal/flow", "internal/execute"}
+var folders = []string{"internal/ledger", "internal/rules", "internal/protocol", "internal/write"}
 
 // errMarker says that a marker is not there, or not where it can be.
 var errMarker = errors.New("must stand once, at the end of the line on which what it changes begins")

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// NodeWord makes a fact of a NodeVolumes. A volume that is not known to be absent is there; a volume
+// with an unreadable driver or handle leaves the report incomplete, unless the folder identifies it.
+func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
+	status := &n.Status
+	word := ledger.NodeWord{
+		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
+		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look,
+		Looked: status.Looked,
+		Whole:  len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0), Repairs: status.Repairs,
+		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
+	}
+	if word.Looked > word.Look {
+		word.Looked = 0 // an unasked look: the status is of another object, or was edited
+	}
+	if status.KubeletStarted != nil {
+		word.KubeletStarted = status.KubeletStarted.Unix()
+	}
+	for _, u := range status.Unlisted {
+		word.Unlisted = append(word.Unlisted, ledger.Unlisted{Driver: u.Driver, Digests: slices.Sorted(slices.Values(u.Digests))})
+	}
+	slices.SortFunc(word.Unlisted, func(a, b ledger.Unlisted) int { return strings.Compare(a.Driver, b.Driver) })
+	for i := range status.Volumes {
+		v := &status.Volumes[i]
+		id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+		switch {
+		case v.Driver == "" || v.Handle == "":
+			if unread, told := UnreadOf(v); told {
+				word.Unread = append(word.Unread, unread)
+			} else {
+				word.Whole = false
+			}
+		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0 || v.MoreFileSystems:
+			word.Has = append(word.Has, id)
+			if mounted(v) {
+				word.Mounted = append(word.Mounted, id)
+			}
+			if v.Forgotten {
+				word.Forgotten = append(word.Forgotten, id)
+			}
+			if repairable(v) {
+				word.Repairable = append(word.Repairable, id)
+			}
+		}
+		if driver, digest := stagedFolder(v); v.Handle != "" && digest != "" && (driver != v.Driver || digest != ledger.HandleDigest(v.Handle)) {
+			// A mount there is of the folder's volume.
+			word.Unread = append(word.Unread, ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo})
+		}
+	}
+	return word
+}
+
+// mounted says whether anything of a volume is mounted, or may be.
+func mounted(v *v1alpha1.NodeVolume) bool {
+	return v.Mounted != v1alpha1.NodeNo || v.MoreFileSystems || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
+}
+
+// UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it
+// does not say which volume it is. A record of a file system's staging that can't be read, with
+// nothing mounted beside it, leaves open whether the volume is there: the kubelet writes it before
+// each call of the driver, and drivers need not mount anything.
+func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
+	driver, digest := stagedFolder(v)
+	switch {
+	case v.Handle != "":
+	case digest != "" && v.Driver == driver:
+		return ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo, Forgotten: v.Forgotten}, true
+	case isSubpath(v):
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, Pod: strings.Split(v.Path, "/")[1], There: true, Forgotten: v.Forgotten}, true
+	case isOwnVolume(v):
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, Pod: strings.Split(v.Path, "/")[1]}, true
+	case isUnread(v):
+		unread := ledger.Unread{PersistentVolume: v.PersistentVolume}
+		if len(v.Published) > 0 {
+			unread.Pod = v.Published[0].PodUID
+		}
+		return unread, true
+	case v.Mode == "Block" && v.Driver == "" && v.PersistentVolume != "":
+		there := v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, There: there, Forgotten: v.Forgotten}, true
+	}
+	return ledger.Unread{}, false
+}
+
+// stagedFolder is the driver and the digest of a handle in the path of a volume with a file system;
+// empty for another form.
+func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
+	parts := strings.Split(v.Path, "/")
+	if v.Mode != "Filesystem" || len(parts) != 6 || parts[0] != "plugins" || parts[1] != "kubernetes.io" || parts[2] != "csi" || parts[5] != "globalmount" {
+		return "", ""
+	}
+	if sum, err := hex.DecodeString(parts[4]); err != nil || len(sum) != sha256.Size || parts[4] != hex.EncodeToString(sum) {
+		return "", ""
+	}
+	return parts[3], parts[4]
+}
+
+// isSubpath says whether an entry is about a mount of a subpath that no pod's folder names: its
+// path has the name of the PersistentVolume.
+func isSubpath(v *v1alpha1.NodeVolume) bool {
+	parts := strings.Split(v.Path, "/")
+	return isNameless(v) && len(parts) == 4 && parts[0] == "pods" && parts[2] == "volume-subpaths" && parts[3] == v.PersistentVolume
+}
+
+// isOwnVolume says whether an entry is about a pod's folder with a record of a volume of the pod's own,
+// where the PersistentVolume of its name may be mounted as well.
+func isOwnVolume(v *v1alpha1.NodeVolume) bool {
+	parts := strings.Split(v.Path, "/")
+	return isNameless(v) && v.Mounted == v1alpha1.NodeYes && len(parts) == 5 &&
+		parts[0] == "pods" && parts[2] == "volumes" && parts[3] == "kubernetes.io~csi" && parts[4] == v.PersistentVolume
+}
+
+// isNameless says whether only the name of a PersistentVolume identifies the volume of an entry of a
+// file system.
+func isNameless(v *v1alpha1.NodeVolume) bool {
+	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem"
+}
+
+// isUnread says whether an entry is about a pod's unreadable record, with nothing mounted: only the
+// volume of the folder's PersistentVolume may be there.
+func isUnread(v *v1alpha1.NodeVolume) bool {
+	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
+		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&
+		!slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
+}
+
+// repairable says whether moorage-node could unstage a volume.
+func repairable(v *v1alpha1.NodeVolume) bool {
+	return v.Forgotten && v.Staged == v1alpha1.NodeYes && v.Unknown == "" && !v.MoreFileSystems && len(v.Published) == 0 && v.Mode == "Filesystem"
+}
+
+func unstageOrders(list []v1alpha1.NodeUnstage) []ledger.UnstageOrder {
+	var orders []ledger.UnstageOrder
+	for i := range list {
+		o := &list[i]
+		orders = append(orders, ledger.UnstageOrder{
+			Volume: ledger.VolumeID{Driver: o.Driver, Handle: o.Handle}, Number: o.Number,
+			BootID: o.BootID, KubeletStarted: o.KubeletStarted.Unix(), Seconds: o.Seconds,
+		})
+	}
+	slices.SortFunc(orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
+	return orders
+}
+
+// UnstageOrders are orders as a NodeVolumes has them.
+func UnstageOrders(orders []ledger.UnstageOrder) []v1alpha1.NodeUnstage {
+	list := []v1alpha1.NodeUnstage{}
+	for _, o := range orders {
+		list = append(list, v1alpha1.NodeUnstage{
+			Driver: o.Volume.Driver, Handle: o.Volume.Handle, Number: o.Number,
+			BootID: o.BootID, KubeletStarted: metav1.NewTime(time.Unix(o.KubeletStarted, 0)), Seconds: o.Seconds,
+		})
+	}
+	return list
+}
+
+// unstageAnswers takes one answer of each volume, with the highest number.
+func unstageAnswers(list []v1alpha1.NodeUnstaged) []ledger.UnstageAnswer {
+	results := map[v1alpha1.UnstageResult]ledger.UnstageResult{
+		v1alpha1.UnstageCalling: ledger.UnstageCalling, v1alpha1.UnstageDone: ledger.UnstageDone,
+		v1alpha1.UnstageFailed: ledger.UnstageFailed, v1alpha1.UnstageRefused: ledger.UnstageRefused,
+	}
+	var answers []ledger.UnstageAnswer
+	for i := range list {
+		a := &list[i]
+		result, known := results[a.Result]
+		if !known {
+			result = ledger.UnstageFailed // any other: the driver may have been called
+		}
+		answers = append(answers, ledger.UnstageAnswer{
+			Volume: ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}, Number: a.Number, Result: result,
+			Unanswered: a.Unanswered || result == ledger.UnstageCalling || !known, Why: a.Message,
+		})
+	}
+	slices.SortStableFunc(answers, func(a, b ledger.UnstageAnswer) int {
+		if c := a.Volume.Compare(b.Volume); c != 0 {
+			return c
+		}
+		return int(b.Number - a.Number)
+	})
+	return slices.CompactFunc(answers, func(a, b ledger.UnstageAnswer) bool { return a.Volume == b.Volume })
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Policy makes a fact of an AttachPolicy.
+func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
+	spec := &p.Spec
+	fact := ledger.Policy{
+		Name: p.Name, Version: p.ResourceVersion, Created: created(p.CreationTimestamp),
+		Driver: spec.Driver, Class: spec.StorageClassName,
+		DetachDelay:      duration(spec.DetachDelay),
+		EmptyIsExclusive: spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
+		LiveMigration:    spec.LiveMigration != nil && *spec.LiveMigration,
+		UnpublishFences:  spec.UnpublishFences != nil && *spec.UnpublishFences,
+		RequireNodeWord:  spec.RequireNodeWord != nil && *spec.RequireNodeWord,
+		RepairStaged:     spec.RepairStaged != nil && *spec.RepairStaged,
+	}
+	if spec.Slots != nil {
+		fact.MaxSlots = spec.Slots.Max
+		if spec.Slots.Headroom != nil {
+			fact.Headroom = *spec.Slots.Headroom
+		}
+	}
+	if spec.ForceDetach != nil {
+		fact.AfterPodGone = optional(spec.ForceDetach.AfterPodGone)
+		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
+		if spec.ForceDetach.OnlyOutOfService {
+			never := time.Duration(-1)
+			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
+		}
+		fact.MaxUnreachable = maxUnreachable(spec.ForceDetach.MaxUnreachable)
+		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
+			fact.FencedCondition = *name
+		}
+		if fence := spec.ForceDetach.NetworkFence; fence != nil && spec.StorageClassName == "" {
+			fact.NetworkFence = ledger.NetworkFence{Class: fence.ClassName, After: optional(fence.AfterUnreachable)}
+		}
+	}
+	if spec.Workers != nil {
+		fact.Workers = int(*spec.Workers)
+	}
+	fact.YieldNotice = optional(spec.YieldNotice)
+	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
+	fact.OperationTimeout = duration(spec.OperationTimeout)
+	if ends := spec.EndTickets; ends != nil {
+		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
+	}
+	fact.Says = policyFields(spec)
+	return fact
+}
+
+// operations makes a set of the names that this release knows.
+func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
+	var set ledger.Operations
+	for _, o := range ledger.AllOperations() {
+		if slices.Contains(names, v1alpha1.VolumeOperation(o.String())) {
+			set = set.With(o)
+		}
+	}
+	return set
+}
+
+// maxUnreachable makes a fact of a bound. A bound that no API server accepts is the strictest.
+func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
+	if most == nil {
+		return nil
+	}
+	if most.Type == intstr.Int {
+		return &ledger.MaxUnreachable{Percent: 100, Nodes: max(1, most.IntVal)}
+	}
+	percent, err := strconv.ParseUint(strings.TrimSuffix(most.StrVal, "%"), 10, 31)
+	if err != nil || !strings.HasSuffix(most.StrVal, "%") {
+		return &ledger.MaxUnreachable{}
+	}
+	return &ledger.MaxUnreachable{Percent: int32(min(percent, 100))}
+}
+
+// policyFields are a policy's set fields that its fact does not show by their values.
+func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
+	var fields ledger.PolicyFields
+	for field, set := range map[ledger.PolicyFields]bool{
+		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
+		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
+		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
+		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
+		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
+		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
+		ledger.FieldOperations:       spec.AttachFor != nil || spec.DetachFor != nil,
+		ledger.FieldFencedCondition:  spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
+	} {
+		if set {
+			fields |= field
+		}
+	}
+	return fields
+}
+
+// created is a creation time in seconds; 0 for an object that has none yet.
+func created(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+func optional(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}

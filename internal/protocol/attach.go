@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// beginCreate announces a creation to the ledger, and sends it only if the ledger has taken that in:
+// else no claimant keeps the slot any more. It looks for the attachment once a creation without an
+// answer has been outlasted.
+func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
+	step := t.Step
+	if !t.Announced {
+		t.Announced = true
+		return t, Move{Tell: []ledger.Event{ledger.AttachSent{Volume: step.Volume, Node: step.Node, Limit: step.Limit}}}
+	}
+	if t.Sent.Do == CreateAttachment {
+		return t.send(read(Attachments, step.Attachment))
+	}
+	if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || !place.Sent {
+		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created, or another volume has got the last slot", step.Node))
+	}
+	a := ledger.Attachment{
+		Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node,
+		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, NodeID: step.NodeID, Cooperative: step.Cooperative,
+	}
+	if step.PV == "" {
+		a.Inline = step.Volume
+	}
+	return t.send(Request{Do: CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
+}
+
+// createAnswered follows a creation, or the look for an attachment. That one
+// exists already is no error if it is of the same volume. Until it is proved
+// what came of a creation, the ledger counts it: AttachResolved is told only when
+// the object is known, when the API server refused the creation, or when a read
+// that began after the creation was outlasted does not find it. A read that finds
+// nothing before that proves nothing.
+func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	settled := ledger.AttachResolved{Volume: t.Step.Volume, Node: t.Step.Node}
+	if t.Sent.Do == GetObject {
+		return foundAnswered(t, a, settled)
+	}
+	switch a.Result {
+	case Done:
+		if made, ok := first[ledger.Attachment](a); ok {
+			m.confirmed.add(made.UID)
+		}
+		return t.end(Finished, "", settled)
+	case Exists:
+		return t.send(read(Attachments, t.Step.Attachment))
+	case Unknown:
+		return m.outlast(t, now)
+	default:
+		settled.Failed = true
+		return t.fail(a, settled)
+	}
+}
+
+// foundAnswered follows the read of an attachment whose creation is over.
+func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move) {
+	found, ok := first[ledger.Attachment](a)
+	failed := settled
+	failed.Failed = true
+	looks := t.Step.Do == rules.FindAttachment // for any attachment
+	switch {
+	case ok && (looks || of(found, t.Step)):
+		return t.end(Finished, "", settled)
+	case ok:
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", t.Step.Attachment), failed)
+	case a.Result == NotFound && looks:
+		return t.end(Finished, "", settled)
+	case a.Result == NotFound:
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s was not created", t.Step.Attachment), failed)
+	}
+	return t.fail(a)
+}
+
+// of says whether an attachment may be the result of a step's creation. Two PersistentVolumes with one
+// handle are one volume.
+func of(a ledger.Attachment, step rules.Step) bool {
+	if a.Driver != step.Volume.Driver || a.Node != step.Node || (a.PersistentVolume == "") != (step.PV == "") {
+		return false
+	}
+	return step.PV != "" || a.Inline == step.Volume
+}
+
+// beginReport puts a volume into volumesAttached, once its attachment is proved to be there to stay; it
+// reads the Node after a patch without an answer has been outlasted. Where moorage-node runs, the first
+// report of a term at a node, and the first after an order to unstage, reads the orders there: a cache
+// may be behind. A volume without an attachment is reported only while it has a user at the node, since
+// nothing else would show to a later read that it is there.
+func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
+	switch n := s.Node(t.Step.Node); {
+	case t.Sent.Do == PatchNode:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
+		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
+	case t.Step.Volume.NoAttach() && !used(s, t.Step):
+		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
+	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
+		return m.readOrders(t)
+	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
+		return t.confirm()
+	}
+	return t.patch()
+}
+
+// readOrders reads the orders at a task's node. While an order is under way no read shows what came of
+// it.
+func (m *Memory) readOrders(t Task) (Task, Move) {
+	if m.Ordering(t.Step.Node) {
+		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
+	}
+	t.Orders = m.orders[t.Step.Node].sent
+	return t.send(read(NodeWords, string(t.Step.Node)))
+}
+
+// used says whether a pod or a ticket at the node of a step uses its volume, or asks for it.
+func used(s ledger.Snapshot, step rules.Step) bool {
+	place := s.Volume(step.Volume).NodeVolume(step.Node)
+	return place != nil && len(place.Users) > 0
+}
+
+// confirm gives the attachment of a task's step a new version.
+func (t Task) confirm() (Task, Move) {
+	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
+}
+
+// patch asks for the change of a node's status. An answer may never come: proofs about a volume are
+// over before it is put into volumesAttached.
+func (t Task) patch() (Task, Move) {
+	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
+	if t.Step.Do == rules.Report {
+		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}} //mutant:proof-outlives-report
+	}
+	return t, move
+}
+
+// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: nothing
+// else detaches it, and a ticket that has come meanwhile must not be informed that it has the volume.
+func (t Task) detaches() bool {
+	return t.Step.Do == rules.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
+}
+
+// shows says whether the ledger knows by the answer to a read of a task's node whether its volume has
+// left that. The read object has been taken in; only the watch tells the ledger that a Node is gone.
+func (t Task) shows(a Answer, s ledger.Snapshot) bool {
+	n := s.Node(t.Step.Node)
+	return a.Result == Done || a.Result == NotFound && (n == nil || !n.Exists || n.UID != t.Step.NodeUID)
+}
+
+// beginUnreport takes a volume out of volumesAttached. If the Node must not exist, a read must find
+// none. After a patch without an answer has been outlasted, the Node is read until the read shows the
+// outcome. A removal that detaches is announced to the ledger before it is sent: a user that has come
+// to the node by then may know that the volume is there, and keeps it.
+func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch {
+	case t.Step.NodeUID == "" || t.Sent.Do != 0:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case t.detaches() && !t.Announced:
+		t.Announced = true
+		return t, Move{Tell: []ledger.Event{ledger.UnreportSent{Volume: t.Step.Volume, Node: t.Step.Node}}}
+	case t.detaches() && rules.Inhabited(s, t.Step.Volume, t.Step.Node, now):
+		return t.end(Stale, fmt.Sprintf("somebody has come to node %s who may use the volume", t.Step.Node))
+	}
+	return t.patch()
+}
+
+// reportAnswered follows a Report and an Unreport.
+func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch {
+	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):
+		m.hears(t)
+		return m.beginReport(t, s)
+	case t.Sent.Do == ConfirmAttachment:
+		return m.confirmAnswered(t, a)
+	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node
+		return t.end(Finished, "", unreported(t.Step))
+	case t.Sent.Do == GetObject && t.detaches() && !t.shows(a, s):
+		return m.outlast(t, now)
+	case t.Sent.Do == GetObject:
+		return t.reread(a)
+	case a.Result == Done && t.Step.Do == rules.Unreport:
+		return t.end(Finished, "", unreported(t.Step))
+	case a.Result == Done:
+		return t.end(Finished, "")
+	case a.Result == Conflict, a.Result == NotFound:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case a.Result == Unknown && (t.Step.Do == rules.Report || t.Step.Rule != "" || t.detaches()):
+		// Nothing else is decided about the volume until it is known whether this was written. A late
+		// addition, to a list that is the same again, would name a volume whose attachment has gone. As
+		// long as a removal by force may come, the hold has to say so. A late removal would detach a
+		// volume that another user has again by then.
+		return m.outlast(t, now)
+	}
+	return t.fail(a)
+}
+
+// confirmAnswered follows a new annotation value, after which every DELETE still in flight names an
+// older version and fails. The answer must show that none has succeeded: the same attachment, attached,
+// and not being deleted.
+func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
+	written, ok := first[ledger.Attachment](a)
+	switch {
+	case written.UID == t.Step.UID && written.Attached && !written.Deleting: //mutant:unconfirmed
+		m.confirmed.add(t.Step.UID)
+		return t.patch()
+	case ok, a.Result == NotFound, a.Result == Conflict:
+		return t.end(Stale, fmt.Sprintf("VolumeAttachment %s is not attached for good", t.Step.Attachment))
+	}
+	return t.fail(a)
+}
+
+// markAnswered follows the note to an attacher that a volume is wanted again, or that an attach is to
+// be tried again.
+func markAnswered(t Task, a Answer) (Task, Move) {
+	switch a.Result {
+	case Done:
+		return t.end(Finished, "")
+	case NotFound, Conflict:
+		return t.end(Stale, fmt.Sprintf("VolumeAttachment %s is not the one it was", t.Step.Attachment))
+	default:
+		return t.fail(a)
+	}
+}

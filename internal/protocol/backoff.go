@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrStale says that a precondition did not hold: the decided facts have changed. Nothing was written;
+// the change is known to the ledger, or will be in a moment. Decide anew.
+var ErrStale = errors.New("the facts have changed")
+
+// AttemptEnd is how an attempt ended that returned err.
+func AttemptEnd(err error) End {
+	switch {
+	case err == nil:
+		return Finished
+	case errors.Is(err, ErrStale):
+		return Stale
+	}
+	return Failed
+}
+
+// Spread shortens a pause by chance, by a quarter at most, so that what failed
+// together is not tried together.
+type Spread func(pause time.Duration) time.Duration
+
+// The pauses after failures, and after attempts on old facts; after these the next attempt is expected
+// to succeed. Each doubles from the first to the longest.
+const (
+	firstFailed, longestFailed = 200 * time.Millisecond, time.Minute
+	firstStale, longestStale   = 2 * time.Millisecond, 5 * time.Second
+)
+
+// Attempts counts the unfinished attempts at one thing since the last finished attempt. The zero value
+// counts none. Its methods are serial.
+type Attempts struct{ failed, stale int }
+
+// Fail counts another attempt, which ended as Stale or as Failed, and returns for how long to pause
+// before the next one. A stale attempt does not count as failed.
+func (a *Attempts) Fail(end End, spread Spread) time.Duration {
+	count, first, longest := &a.failed, firstFailed, longestFailed
+	if end == Stale {
+		count, first, longest = &a.stale, firstStale, longestStale
+	}
+	*count++
+	return spread(min(first<<min(*count-1, 20), longest))
+}
+
+// Sooner returns the shorter of two durations; 0 stands for never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// Ruling is the outcome for a pending ticket.
+type Ruling uint8
+
+// The rulings on a ticket.
+const (
+	Wait Ruling = iota // stays pending, with the reason on it
+	Grant
+)
+
+// Decision is a ruling with its details.
+type Decision struct {
+	Ruling  Ruling
+	Verdict rules.Verdict
+	// Volumes, with Grant, are the decided volumes.
+	Volumes []ledger.VolumeID
+}
+
+// Rule decides on a pending ticket.
+func Rule(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) Decision {
+	return rule(a.Queue(s, t.Node, now), s, t)
+}
+
+func rule(q *rules.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
+	verdict := q.Grant(t)
+	d := Decision{Ruling: Wait, Verdict: verdict}
+	if verdict.Allowed() {
+		d.Ruling, d.Volumes = Grant, slices.Clone(s.TicketAt(t.ID))
+	}
+	return d
+}
+
+// Decided is a ticket with its decision.
+type Decided struct {
+	Ticket *ledger.Ticket
+	Decision
+}
+
+// Round decides on all pending tickets of a queue on the same facts; if before is set, on the tickets
+// only for which before returns true. The writes may go side by side without taking a slot twice,
+// because each ticket counts the tickets before it as decided here. If one of these writes fails, the
+// others hold all the same, and its ticket is decided again. A ticket in doubt is left out: it counts,
+// and is decided once it is taken over. Also left out are tickets told that they are too many, tickets
+// interrupted lately (Resumes), and tickets for which paused returns a remaining pause; nil: none.
+func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, before func(*ledger.Ticket) bool) (list []Decided) {
+	for _, t := range q.Tickets() {
+		if t.InDoubt || rules.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 || before != nil && !before(t) {
+			continue
+		}
+		d := rule(q, s, t)
+		if d.Verdict.First().Code == rules.TooManyTickets && t.Reason == string(rules.TooManyTickets) {
+			continue
+		}
+		list = append(list, Decided{t, d})
+	}
+	return list
+}
+
+// Paused says for how long a ticket is left alone, 0: it is not.
+type Paused func(*ledger.Ticket) time.Duration
+
+func (p Paused) left(t *ledger.Ticket) time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p(t)
+}
+
+// Resumes is the time until a pending ticket of a node that was interrupted, or is paused, can be
+// decided on again; 0: there is none.
+func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) time.Duration {
+	node, first := s.Node(n), time.Duration(0)
+	if node == nil {
+		return 0
+	}
+	for _, id := range node.Tickets {
+		t := s.Ticket(id)
+		first = Sooner(first, rules.PauseLeft(s, t, now))
+		if t != nil && t.Phase == ledger.TicketPending {
+			first = Sooner(first, paused.left(t))
+		}
+	}
+	return first
+}
+
+// Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken
+// over (Renew). A grant that must not last is taken back, and the ticket asks on. keeps says whether a
+// granted ticket may keep its grant.
+func Due(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict, now time.Time) (Task, bool) {
+	switch {
+	case t.InDoubt:
+		return Renew(t), true
+	case t.Granting:
+		return Task{}, false
+	case t.Phase != ledger.TicketGranted:
+		return place(a, s, t, now)
+	}
+	return interrupt(s, t, keeps, now)
+}
+
+// place is the due task for a waiting ticket that leaves its node to Moorage: it gets a node, or
+// another node, and waits there; or the cause why there is none.
+func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
+	if !t.Wherever || t.Phase != ledger.TicketPending || rules.PauseLeft(s, t, now) > 0 {
+		return Task{}, false
+	}
+	n, v := a.Place(s, t, now)
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
+	if n == t.Node {
+		return task, n == "" && t.Reason != string(v.First().Code) // else its node's queue says why it waits
+	}
+	task.Commit.Node = n
+	return task, true
+}
+
+// interrupt is the due task for a granted ticket. A ticket that has to give its volumes to a claimant
+// before it, or to leave its node (onDrain: Move), is asked first to let go of them (condition
+// Yielding), and loses its grant when it has, or its time is over. The claimant is promised the volumes
+// meanwhile, and nothing is detached: a granted ticket counts as use. If the claimant goes, the ticket
+// is asked until its time is over, and then no longer: a pod that is tried again and again does not
+// start that time again. A ticket that has let go is asked no longer at once: the volumes have no user,
+// and are its own again.
+func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Time) (Task, bool) {
+	if v.Allowed() {
+		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !rules.Asked(s, t, now))
+	}
+	if slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.Outranked && r.Code != rules.LeavesNode }) {
+		return Interruption(t, v, Missing(s, t), now), true
+	}
+	notice := rules.YieldNotice(s, t)
+	switch {
+	case rules.OnNotice(s, t, now):
+		return Task{}, false
+	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
+		return ask(t, v, notice, now), true
+	}
+	task := Interruption(t, v, Missing(s, t), now)
+	if cause := rules.MovesFor(s, t, now); cause != "" && !slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.LeavesNode }) {
+		task = task.because(s, cause) // the watch may be behind
+	}
+	return task, true
+}
+
+// ask is the task that asks a granted ticket to let go of its volumes within a time; without a time,
+// that ends the question. The time begins with the next whole second, since a condition has no others:
+// it is never shorter than stated, and no two questions begin in the same second.
+func ask(t *ledger.Ticket, v rules.Verdict, notice time.Duration, now time.Time) Task {
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
+	if notice > 0 {
+		task.Commit.YieldingSince, task.Commit.Notice = now.Add(time.Second-1).Unix(), notice
+	}
+	return task
+}
+
+// Missing lists the volumes of a ticket that lead nowhere, and PersistentVolumes of another claim
+// although the ticket's claim is bound to them. The ticket's author has seen them, and an informer here
+// may be behind: a reused PersistentVolume may be seen in its former state. No grant is taken back
+// before a consistent read says the same.
+func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
+	var list []ledger.TicketVolume
+	for _, v := range t.Volumes {
+		switch _, link := s.ResolveTicket(t, v); link {
+		case ledger.LinkMissing:
+			list = append(list, v)
+		case ledger.LinkLost:
+			if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); c != nil && !c.Lost {
+				list = append(list, ledger.TicketVolume{PersistentVolume: c.PersistentVolume})
+			}
+		case ledger.LinkVolume, ledger.LinkUnbound, ledger.LinkNone, ledger.LinkUnseen, ledger.LinkOutside:
+		}
+	}
+	return list
+}
+
+// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may not have shown
+// it yet.
+func WithoutNode(v rules.Verdict) bool {
+	return slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code == rules.NodeMissing })
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// unreported is the proof by a step. It names the means: a proof by force is another proof.
+func unreported(step rules.Step) ledger.Event {
+	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted, Ready: step.WhileReady}
+}
+
+// absentAnswered follows the read of a Node whose volumesAttached another controller writes, or may
+// name a volume after a report without an answer: it proves that the volume is neither in use nor
+// reported there, or only that it is not reported.
+func absentAnswered(t Task, a Answer) (Task, Move) {
+	node, found := first[ledger.NodeState](a)
+	switch {
+	case found && absent(node, t.Step), a.Result == NotFound && t.Step.NodeUID == "":
+		return t.end(Finished, "", unreported(t.Step))
+	case found && t.Step.Volume.NoAttach() && t.Step.Rule == "" && node.UID == t.Step.NodeUID && !slices.Contains(node.Reported, t.Step.Volume):
+		return t.end(Finished, "", ledger.NotReported{Volume: t.Step.Volume, Node: t.Step.Node})
+	case found, a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s is not as it was", t.Step.Node))
+	}
+	return t.fail(a)
+}
+
+// podsAnswered follows the list of a node's pods, and the reads of their claims. It tells the ledger
+// that no user wants the volume there, and sends a delete that is due within a time of the list; the
+// ledger knows users from the list.
+func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+	t, open, ok := listed(t, a, s)
+	deletes := t.Step.Do == rules.DeleteAttachment
+	switch {
+	case !ok:
+		return t.fail(a)
+	case open != nil:
+		return t.send(*open)
+	case wanted(s, t.Listed, t.Step.Volume) && deletes:
+		return t.end(Stale, fmt.Sprintf("a pod of node %s wants the volume", t.Step.Node))
+	case wanted(s, t.Listed, t.Step.Volume):
+		return t.end(Finished, "")
+	case deletes:
+		return t, Move{Tell: []ledger.Event{unwanted(t.Step)}}
+	}
+	return t.end(Finished, "", unwanted(t.Step))
+}
+
+// listPods lists a node's pods. The earlier facts show which pods are new.
+func (t Task) listPods(s ledger.Snapshot) (Task, Move) {
+	t.Before = s
+	return t.send(Request{Do: ListPods, Node: t.Step.Node})
+}
+
+func unwanted(step rules.Step) ledger.Event {
+	return ledger.Unwanted{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version}
+}
+
+// listed takes in a list of pods, or the read of a claim's lead, and returns the next read that is
+// necessary to know whether one of them wants the volume; nil: it is known.
+func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
+	if a.Result != Done && (a.Result != NotFound || t.Sent.Do == ListPods) {
+		return t, nil, false
+	}
+	if t.Sent.Do == ListPods {
+		for _, e := range a.Facts {
+			if pod, ok := e.(ledger.Pod); ok && pod.Phase != ledger.PodFinished {
+				before := t.Before.Pod(pod.UID)
+				t.Listed, t.Known = append(t.Listed, pod), append(t.Known, before != nil && before.Node != "")
+			}
+		}
+		t.Before = ledger.Snapshot{}
+	}
+	already := t.hasRead()
+	if pv, ok := t.unseen(s, already); ok {
+		return t.open(readOf(PersistentVolumes, pv))
+	}
+	if r, ok := t.unfollowed(s, already); ok {
+		return t.open(r)
+	}
+	if wanted(s, t.Listed, t.Step.Volume) {
+		return t, nil, true
+	}
+	if pv, _ := first[ledger.PersistentVolume](a); pv.Claim != (ledger.ClaimKey{}) && t.names(pv.Claim) && !already.claim(pv.Claim) {
+		return t.open(readOf(Claims, pv.Claim.String()))
+	}
+	if volume := s.Volume(t.Step.Volume); volume != nil && t.names(ledger.ClaimKey{}) {
+		for _, pv := range volume.PVs() {
+			if !already[readOf(PersistentVolumes, pv)] {
+				return t.open(readOf(PersistentVolumes, pv))
+			}
+		}
+	}
+	return t, nil, true
+}
+
+// ReadOf is what a task has read since its list of pods: one object, or all claims of the namespace Key.
+type ReadOf struct {
+	Kind Kind
+	Key  string
+	All  bool
+}
+
+func readOf(k Kind, key string) ReadOf { return ReadOf{Kind: k, Key: key} }
+
+// open reads what the pods' claims may lead to.
+func (t Task) open(r ReadOf) (Task, *Request, bool) {
+	t.Read = append(slices.Clip(t.Read), r)
+	request := read(r.Kind, r.Key)
+	if r.All {
+		request.Do = ListObjects
+	}
+	return t, &request, true
+}
+
+// reads are the reads since the list.
+type reads map[ReadOf]bool
+
+func (t Task) hasRead() reads {
+	all := make(reads, len(t.Read))
+	for _, r := range t.Read {
+		all[r] = true
+	}
+	return all
+}
+
+// claim says whether a claim was read, by itself or with all of its namespace.
+func (r reads) claim(key ledger.ClaimKey) bool {
+	return r.namespace(key.Namespace) || r[readOf(Claims, key.String())]
+}
+
+func (r reads) namespace(name string) bool { return r[ReadOf{Claims, name, true}] }
+
+// names says whether a pod of the list names a claim; of the zero key, whether any
+// names one.
+func (t Task) names(key ledger.ClaimKey) bool {
+	for i := range t.Listed {
+		for _, volume := range t.Listed[i].Volumes {
+			if volume.Claim != "" && (key == ledger.ClaimKey{} || key == ledger.ClaimKey{Namespace: t.Listed[i].Namespace, Name: volume.Claim}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unseen is a PersistentVolume that the caches don't have, and that a read claim is bound to.
+func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
+	if len(already) == 0 {
+		return "", false
+	}
+	for i := range t.Listed {
+		pod := &t.Listed[i]
+		for _, volume := range pod.Volumes {
+			key := ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}
+			if volume.Claim == "" || !already.claim(key) {
+				continue
+			}
+			if claim := s.Claim(key); claim != nil && claim.PersistentVolume != "" && s.PersistentVolume(claim.PersistentVolume) == nil && !already[readOf(PersistentVolumes, claim.PersistentVolume)] {
+				return claim.PersistentVolume, true
+			}
+		}
+	}
+	return "", false
+}
+
+// maxClaimReads is how many claims of one namespace are read one by one; for more, all of the namespace
+// are listed. Pods may name thousands that do not exist, and each volume that leaves their node would
+// wait for a read of each.
+const maxClaimReads = 16
+
+// unfollowed is the next read for the claims with an unknown lead: the caches can't follow a claim, or
+// its pod was not known to be bound before the list. They may be newer than the caches, and lead to any
+// volume. A claim that the caches know, and that was deleted and made again since, is found from the
+// other side: by the volume's PersistentVolumes, and their claims.
+func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
+	var first ledger.ClaimKey
+	var others set[ledger.ClaimKey] // of its namespace
+	for i := range t.Listed {
+		pod := &t.Listed[i]
+		if already.namespace(pod.Namespace) || first.Name != "" && first.Namespace != pod.Namespace {
+			continue
+		}
+		for _, volume := range pod.Volumes {
+			key := ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}
+			if volume.Claim == "" || others[key] || key == first || already.claim(key) || t.follows(s, i, volume) {
+				continue
+			}
+			if first.Name == "" {
+				first = key
+				continue
+			}
+			if others.add(key); len(others) >= maxClaimReads {
+				return ReadOf{Claims, key.Namespace, true}, true
+			}
+		}
+	}
+	return readOf(Claims, first.String()), first.Name != ""
+}
+
+// follows says whether it is known where a volume of a listed pod leads.
+func (t Task) follows(s ledger.Snapshot, pod int, volume ledger.PodVolume) bool {
+	_, link := s.ResolvePod(&t.Listed[pod], volume)
+	return t.Known[pod] && (link == ledger.LinkVolume || link == ledger.LinkNone)
+}
+
+// wanted says whether one of the unfinished pods wants a volume.
+func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
+	for i := range pods {
+		if slices.Contains(s.PodAt(pods[i].UID), v) {
+			return true
+		}
+		for _, volume := range pods[i].Volumes {
+			if id, _ := s.ResolvePod(&pods[i], volume); id == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginDelete deletes exactly the attachment that the proofs are about: under a
+// rule of force after a read of the Node; with Within after one more list of the
+// node's pods, and within that time of it.
+func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
+	step := t.Step
+	switch {
+	case step.Within > 0 && t.Sent.Do == 0:
+		t.Until = now.Add(step.Within)
+		return t.listPods(s)
+	case step.Within > 0:
+		if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || place.Proof.Stage != ledger.ProofUnwanted {
+			return t.end(Stale, fmt.Sprintf("a pod of node %s may want the volume", step.Node))
+		}
+		if !now.Before(t.Until) {
+			return t.end(Failed, fmt.Sprintf("the API server took longer than %s", step.Within))
+		}
+	}
+	if step.Rule != "" { //mutant:no-read-before-force
+		return t.send(read(Nodes, string(step.Node)))
+	}
+	return m.drop(t)
+}
+
+// drop sends the DELETE. From then on the attachment is not confirmed any more.
+func (m *Memory) drop(t Task) (Task, Move) {
+	delete(m.confirmed, t.Step.UID)
+	return t.send(Request{
+		Do: DropAttachment, Key: t.Step.Attachment, Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID,
+		Version: t.Step.Version, //mutant:delete-any-version
+	})
+}
+
+// deleteAnswered follows a deletion, and the reads before and after it.
+func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+	switch {
+	case t.Sent.Kind == Nodes:
+		return m.ruleAnswered(t, a, s)
+	case t.Sent.Kind == Attachments:
+		return t.reread(a)
+	case t.Sent.Do != DropAttachment:
+		return podsAnswered(t, a, s)
+	case a.Result == Done, a.Result == NotFound:
+		return t.end(Finished, "")
+	case a.Result == Conflict:
+		return t.send(read(Attachments, t.Step.Attachment))
+	}
+	return t.fail(a)
+}
+
+// ruleAnswered follows the read of a Node before a forced deletion. It must be as it was when the rule
+// was found to hold, or not exist if there was none, also by later watch events: a node that is known
+// to be Ready again is never forced, nor a former machine that its Node names again.
+func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+	node, found := first[ledger.NodeState](a)
+	switch now := s.Node(t.Step.Node); {
+	case t.Step.Former != "" && (now == nil || now.SystemUUID == t.Step.Former):
+		return t.end(Stale, fmt.Sprintf("the former machine of node %s may be back", t.Step.Node))
+	case t.Step.Former == "" && now != nil && now.Ready == ledger.ReadyTrue:
+		return t.end(Stale, fmt.Sprintf("node %s is Ready again", t.Step.Node))
+	case found && node.UID == t.Step.NodeUID && node.Version == t.Step.NodeVersion,
+		a.Result == NotFound && t.Step.NodeUID == "":
+		return m.drop(t)
+	case found, a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s is not as it was", t.Step.Node))
+	}
+	return t.fail(a)
+}
+
+// removeAnswered follows the removal of a pod from a node that is out of service,
+// and the read before it: the node must still be.
+func removeAnswered(t Task, a Answer) (Task, Move) {
+	if t.Sent.Do == RemovePod {
+		switch a.Result {
+		case Done, NotFound, Conflict:
+			return t.end(Finished, "")
+		default:
+			return t.fail(a)
+		}
+	}
+	node, found := first[ledger.NodeState](a)
+	switch {
+	case node.OutOfService && node.Ready != ledger.ReadyTrue:
+		return t.send(Request{Do: RemovePod, UID: t.Step.UID, Node: t.Step.Node})
+	case found, a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s is not out of service any more", t.Step.Node))
+	}
+	return t.fail(a)
+}

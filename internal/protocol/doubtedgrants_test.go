@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// A pod asks for a volume at the node that has it. A ticket in doubt at another node can't be told
+// anything, since its status is refused: the hold says who has the volume, so that ticket keeps nobody
+// away.
+func TestTicketInDoubtBesideAHolder(t *testing.T) {
+	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "n2" }),
+		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}},
+		pod("p", "n2", "a"), pod("q", "", "a"), ledger.Complete{})
+	p.settle(t, rules.Arbiter{}, disk, "1")
+	x, q := ticket("x", "n1", ledger.TypeBackup, "a"), ticket("q", "n2", ledger.TypeManual, "a")
+	p.ledger.Apply(p.now, x)
+	p.ledger.Apply(p.now, q)
+	p.ledger.Apply(p.now, ledger.TicketInDoubt{ID: x.ID, UID: x.UID})
+	if d := decided(p, q.ID); d.Ruling != Grant {
+		t.Errorf("ruling %d: %s", d.Ruling, d.Verdict.First().Message())
+	}
+}

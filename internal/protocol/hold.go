@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// putHold creates a hold, or replaces it at exactly the version that was decided
+// on.
+func putHold(step rules.Step) Request {
+	return Request{
+		Do: PutHold, Volume: step.Volume, Key: step.Volume.String(), Node: step.Node, Version: step.Expect,
+		Fact: ledger.HoldSeen{Volume: step.Volume, Hold: step.Hold},
+	}
+}
+
+// beginWriteHold writes a hold, or reads it, once writes without an answer have been outlasted.
+func beginWriteHold(t Task) (Task, Move) {
+	if t.Sent.Do == PutHold {
+		return t.readOutlasted()
+	}
+	return t.sendHold(t.Step)
+}
+
+// sendHold writes a hold. Where its node must be Ready the Node is read first.
+func (t Task) sendHold(step rules.Step) (Task, Move) {
+	if step.WhileReady {
+		return t.send(read(Nodes, string(step.Node)))
+	}
+	return t.send(putHold(step))
+}
+
+// holderRead follows the read of the Node that must be Ready for a hold to be written.
+func (t Task) holderRead(step rules.Step, a Answer) (Task, Move) {
+	if node, found := first[ledger.NodeState](a); found && node.UID == step.NodeUID && node.Ready == ledger.ReadyTrue {
+		t, move := t.send(putHold(step))
+		move.Tell = append(move.Tell, ledger.ReadyShown{Volume: step.Volume, Node: step.Node})
+		return t, move
+	}
+	return t.reread(a)
+}
+
+// readOutlasted reads a hold after every write without an answer has been outlasted.
+func (t Task) readOutlasted() (Task, Move) {
+	t.Outlasted = true
+	return t.send(readHold(t.Step.Volume))
+}
+
+// holdUnanswered is what the ledger is told of the write, or deletion, of a hold that got no answer.
+func holdUnanswered(sent Request) ledger.Event {
+	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version, Deletes: sent.Do == DropHold}
+}
+
+func readHold(v ledger.VolumeID) Request {
+	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
+}
+
+// beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and, last, of the
+// PersistentVolumes: a cache may be behind, a disk may have been imported under another name, and a new
+// hold counts its transitions from the beginning. A hold without transitions has nothing to lose.
+func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
+	if t.Sent.Do == DropHold {
+		return t.readOutlasted()
+	}
+	if t.Step.Expect == "" { // only the ledger has it
+		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume})
+	}
+	if t.Step.Hold.Transitions > 0 {
+		for _, k := range []Kind{Attachments, PersistentVolumes} {
+			t.Proofs = append(t.Proofs, Request{Do: ListObjects, Kind: k, Volume: t.Step.Volume})
+		}
+	}
+	return m.dropHold(t, now)
+}
+
+// dropHold sends the next list, or the deletion: no later than what the lists have shown is
+// believed, since a PersistentVolume that comes meanwhile makes no version of the hold.
+func (m *Memory) dropHold(t Task, now time.Time) (Task, Move) {
+	if len(t.Proofs) > 0 {
+		return t.send(t.Proofs[0])
+	}
+	return t.send(Request{
+		Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect, Until: now.Add(m.Outlast),
+	})
+}
+
+// holdBoots tells whether the API server has dropped the boot that a hold was written
+// with, where that is not known yet.
+func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
+	sent, _ := t.Sent.Fact.(ledger.HoldSeen)
+	written, ok := first[ledger.HoldSeen](a)
+	if dropped := written.Hold.BootID == ""; ok && sent.Hold.BootID != "" && dropped != s.DropsHoldBoots() {
+		return []ledger.Event{ledger.HoldBoots{Dropped: dropped}}
+	}
+	return nil
+}
+
+// holdAnswered follows the write and the deletion of a hold.
+func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch {
+	case t.Sent.Kind == Nodes:
+		return t.holderRead(t.Step, a)
+	case t.Sent.Do == GetObject:
+		return t.holdRead(a, s)
+	case t.Sent.Do == ListObjects:
+		return m.forgottenAnswered(t, a, now)
+	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
+		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
+	case a.Result == Done && unanswered(s, t.Step.Volume) == 0:
+		return t.end(Finished, "", holdBoots(t, a, s)...)
+	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
+		return t.send(readHold(t.Step.Volume))
+	case a.Result == Unknown && unanswered(s, t.Step.Volume) == 0:
+		return t.fail(a, holdUnanswered(t.Sent))
+	case a.Result == Unknown:
+		// The API server may answer no write for long, as where a webhook fails. No webhook is asked about a read.
+		t.Unanswered = unanswered(s, t.Step.Volume) + 1
+		t, move := m.outlast(t, now)
+		move.Tell = append(move.Tell, holdUnanswered(t.Sent))
+		return t, move
+	case (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
+		// It is refused, or has made no other version of the hold, as an older definition keeps no
+		// number of writes: the former write may still be carried out. Only time is left.
+		t.Unanswered = unanswered(s, t.Step.Volume)
+		return m.outlast(t, now)
+	}
+	return t.fail(a)
+}
+
+// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. That one
+// which was there is gone is known when the watch says so.
+func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
+	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 && t.Step.Expect != "" {
+		return t.fail(a)
+	}
+	t, move := t.reread(a)
+	if t.Outlasted && move.End == Stale {
+		move.Tell = append(move.Tell, ledger.HoldAnswered{Volume: t.Step.Volume, Writes: t.Unanswered})
+	}
+	return t, move
+}
+
+// unanswered is how many writes of a volume's hold got no answer since it was seen.
+func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
+	volume := s.Volume(v)
+	if volume == nil {
+		return 0
+	}
+	return volume.HoldUnanswered
+}
+
+// forgottenAnswered follows a list that must show no PersistentVolume of the volume that a hold counts
+// transitions for, and no VolumeAttachment under one of the volume's names.
+func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	if a.Result != Done {
+		return t.fail(a)
+	}
+	for _, e := range a.Facts {
+		switch e := e.(type) {
+		case ledger.PersistentVolume:
+			if e.Volume == t.Step.Volume {
+				return t.end(Stale, fmt.Sprintf("PersistentVolume %s exists", e.Name))
+			}
+		case ledger.Attachment:
+			if e.Name == ledger.AttachmentName(t.Step.Volume, e.Node) {
+				// Its PersistentVolume is not known: that may last.
+				return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists", e.Name))
+			}
+		}
+	}
+	t.Proofs = t.Proofs[1:]
+	return m.dropHold(t, now)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+func TestWriteHold(t *testing.T) {
+	write := func(s *rules.Step) { s.Expect, s.Hold = "3", ledger.Hold{State: ledger.HoldHeld} }
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+	}{
+		"written":         {[]reply{replies(Done)}, []string{"finished"}},
+		"another version": {[]reply{replies(Conflict), replies(Done)}, []string{"get holds d^a", "stale"}},
+		"there already":   {[]reply{replies(Exists), replies(Done)}, []string{"get holds d^a", "stale"}},
+		"gone":            {[]reply{replies(NotFound), replies(NotFound)}, []string{"get holds d^a", "stale"}},
+		"refused":         {[]reply{replies(Refused)}, []string{"failed"}},
+		"no answer":       {[]reply{replies(Unknown)}, []string{"tell HoldUnanswered", "failed"}},
+		"nor to the read": {[]reply{replies(Conflict), replies(Unknown)}, []string{"get holds d^a", "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newPlayer().play(t, Do(step(rules.WriteHold, write)), test.replies...)
+			check(t, got, append([]string{"put-hold version=3"}, test.want...)...)
+		})
+	}
+}
+
+func TestDeleteHold(t *testing.T) {
+	drop := "drop-hold version=3"
+	pv := ledger.PersistentVolume{Name: "pv", Volume: disk}
+	other := ledger.PersistentVolume{Name: "pv-2", Volume: ledger.VolumeID{Driver: driver, Handle: "z"}}
+	held := ledger.Hold{Transitions: 2, PVs: []string{"pv-1"}}
+	of, elsewhere := attachment("5"), attachment("5")
+	elsewhere.Name, of.PersistentVolume = "csi-other", "gone"
+	for name, test := range map[string]struct {
+		hold    ledger.Hold
+		replies []reply
+		want    []string
+	}{
+		"nothing to lose":     {ledger.Hold{PVs: []string{"pv"}}, []reply{replies(Done)}, []string{drop, "tell HoldDropped", "finished"}},
+		"gone":                {ledger.Hold{}, []reply{replies(NotFound)}, []string{drop, "tell HoldDropped", "finished"}},
+		"another version":     {ledger.Hold{}, []reply{replies(Conflict), replies(Done)}, []string{drop, "get holds d^a", "stale"}},
+		"nothing is there":    {held, []reply{replies(Done, elsewhere), replies(Done, other), replies(Done)}, []string{"list attachments", "list pvs", drop, "tell HoldDropped", "finished"}},
+		"it has another name": {held, []reply{replies(Done), replies(Done, other, pv)}, []string{"list attachments", "list pvs", "stale"}},
+		"it is attached":      {held, []reply{replies(Done, elsewhere, of)}, []string{"list attachments", "failed"}},
+		"no answer":           {held, []reply{replies(Unknown)}, []string{"list attachments", "failed"}},
+		"no second answer":    {held, []reply{replies(Done), replies(Unknown)}, []string{"list attachments", "list pvs", "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := step(rules.DeleteHold, func(s *rules.Step) { s.Expect, s.Hold = "3", test.hold })
+			check(t, newPlayer().play(t, Do(s), test.replies...), test.want...)
+		})
+	}
+}
+
+// An API server that does not keep the boot of a hold is found out by the answer to a
+// write that had one, and told of once.
+func TestHoldBoots(t *testing.T) {
+	seen := func(boot string) ledger.HoldSeen {
+		return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{State: ledger.HoldHeld, BootID: boot}}
+	}
+	for name, test := range map[string]struct {
+		drops bool // as far as known
+		boot  string
+		reply reply
+		tells bool
+	}{
+		"kept":                           {false, "b", replies(Done, seen("b")), false},
+		"dropped":                        {false, "b", replies(Done, seen("")), true},
+		"dropped, as it is known":        {true, "b", replies(Done, seen("")), false},
+		"kept, since it was upgraded":    {true, "b", replies(Done, seen("b")), true},
+		"there was none":                 {false, "", replies(Done, seen("")), false},
+		"the answer does not show it":    {false, "b", replies(Done), false},
+		"there was none, and it is kept": {true, "", replies(Done, seen("b")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(ledger.HoldBoots{Dropped: test.drops})
+			want := []string{"put-hold", "finished"}
+			if test.tells {
+				want = []string{"put-hold", "tell HoldBoots", "finished"}
+			}
+			write := step(rules.WriteHold, func(s *rules.Step) { s.Hold = seen(test.boot).Hold })
+			check(t, p.play(t, Do(write), test.reply), want...)
+			if got := p.ledger.Snapshot().DropsHoldBoots(); got != (test.drops != test.tells) {
+				t.Errorf("known to drop boots: %t", got)
+			}
+		})
+	}
+}
+
+// A hold is deleted only while the lists before it are believed.
+func TestHoldIsNotDeletedLate(t *testing.T) {
+	p := newPlayer()
+	step := rules.Step{Do: rules.DeleteHold, Volume: disk, Expect: "3", Hold: ledger.Hold{Transitions: 2}}
+	p.play(t, Do(step), replies(Done), replies(Done), replies(Done))
+	if sent := p.last.Sent; sent.Do != DropHold || !sent.Until.Equal(p.now.Add(outlast)) {
+		t.Errorf("%s until %s, want %s until %s", sent.Do, sent.Until, DropHold, p.now.Add(outlast))
+	}
+}

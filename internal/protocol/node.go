@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// Change is one change of a node's volumesAttached.
+type Change struct {
+	Volume ledger.VolumeID
+	// Add puts the volume in; otherwise it is taken out.
+	Add bool
+	// NodeUID is the UID of the Node that is meant.
+	NodeUID string
+	// Rule is the rule of force for the removal; empty: the kubelet does not report the volume in use.
+	// Version is the version of the Node at which the rule was found to hold.
+	Rule, Version string
+	// WhileReady says that the node must be Ready at the version of the removal.
+	WhileReady bool
+}
+
+// change is the Change that a step of a plan asks for.
+func change(step rules.Step) Change {
+	c := Change{Volume: step.Volume, Add: step.Do == rules.Report, NodeUID: step.NodeUID, Rule: step.Rule, WhileReady: step.WhileReady}
+	if c.Rule != "" {
+		c.Version = step.NodeVersion
+	}
+	return c
+}
+
+// NodePatch is one patch of a node's status. The driver writes it against the Node as it was read for
+// the patch. It always tests UID and volumesAttached, both as read; the others if asked for. All tests
+// hold, or nothing happens. A patch that changes nothing is a consistent read.
+type NodePatch struct {
+	Node    ledger.NodeName
+	UID     string
+	InUse   bool   // test volumesInUse, as read
+	Version string // if set: test this version of the Node
+	// Out are taken out of volumesAttached, then In are put in at its end, in
+	// this order; all that is in it otherwise stays.
+	Out, In []ledger.VolumeID
+	// Changes are what the patch was composed of.
+	Changes []Change
+}
+
+// Adds says whether the patch may put a volume into volumesAttached. Such a patch has no precondition
+// that fails when it comes late.
+func (p NodePatch) Adds() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Add })
+}
+
+// Compose makes one patch of the changes of one Node that fit the known Node, and returns their
+// indexes. The stale ones were decided on something else: answer them with Unfit, and send nothing for
+// them. When the API server refuses the patch, it names no culprit: all that went into it are answered
+// with Conflict, are decided anew, and composed anew. Without any that fits there is nothing to send.
+func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, stale []int) {
+	patch = NodePatch{Node: node.Name, UID: node.UID}
+	for i, c := range changes {
+		if !c.fits(node) {
+			stale = append(stale, i)
+			continue
+		}
+		fits = append(fits, i)
+		patch.Changes = append(patch.Changes, c)
+		switch {
+		case c.Add:
+			patch.Out = without(patch.Out, c.Volume)
+			if !slices.Contains(node.Reported, c.Volume) && !slices.Contains(patch.In, c.Volume) {
+				patch.In = append(patch.In, c.Volume)
+			}
+			continue
+		case c.Rule == "":
+			patch.InUse = true //mutant:unproved-use
+		}
+		if c.Rule != "" || c.WhileReady {
+			patch.Version = node.Version
+		}
+		patch.In = without(patch.In, c.Volume)
+		if slices.Contains(node.Reported, c.Volume) && !slices.Contains(patch.Out, c.Volume) {
+			patch.Out = append(patch.Out, c.Volume)
+		}
+	}
+	return patch, fits, stale
+}
+
+// fits says whether a change still matches the Node that it would be written to.
+func (c Change) fits(node ledger.NodeState) bool {
+	switch {
+	case node.UID != c.NodeUID:
+		return false
+	case c.Add:
+		return true
+	case c.Rule != "":
+		return node.Version == c.Version
+	}
+	return !slices.Contains(node.InUse, c.Volume) && (!c.WhileReady || node.Ready == ledger.ReadyTrue)
+}
+
+// absent says whether a Node proves a step's volume absent: neither volumesAttached nor volumesInUse
+// names it, unless a rule of force holds for this version of the Node.
+func absent(node ledger.NodeState, step rules.Step) bool {
+	return change(step).fits(node) && !slices.Contains(node.Reported, step.Volume)
+}
+
+func without(list []ledger.VolumeID, v ledger.VolumeID) []ledger.VolumeID {
+	return slices.DeleteFunc(slices.Clone(list), func(w ledger.VolumeID) bool { return v == w })
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// askNode asks a node to look, with a new number.
+func askNode(step rules.Step) Request {
+	word := step.Word
+	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
+}
+
+// askAnswered follows the question, and the read where it was refused. Without an answer the next one
+// asks with a higher number: a look that was asked for twice does no harm. A node that can't be asked
+// counts as silent.
+func askAnswered(t Task, a Answer) (Task, Move) {
+	switch {
+	case a.Result == Done && t.Sent.Do == AskNode:
+		asked := ledger.LookAsked{Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID, Version: t.Step.Version, Look: t.Sent.Look, Vacant: t.Step.Vacant}
+		return t.end(Finished, "", asked)
+	case a.Result == Conflict && t.Sent.Do == AskNode:
+		return t.send(read(NodeWords, string(t.Step.Node)))
+	case a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
+	case a.Result == Done:
+		return t.end(Stale, fmt.Sprintf("the NodeVolumes of %s is not as it was", t.Step.Node))
+	}
+	if a.Result == Refused && t.Sent.Do == AskNode {
+		return t.fail(a, ledger.LookRefused{Node: t.Step.Node})
+	}
+	return t.fail(a)
+}

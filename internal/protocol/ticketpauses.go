@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"maps"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// TicketPauses keeps until when a ticket is not decided on again, after the API server has refused its
+// write, or not carried it out. Only a change of the ticket itself ends the pause. The zero value has
+// none. Its methods are serial.
+type TicketPauses struct {
+	tickets map[ledger.TicketID]ticketPause
+	swept   time.Time // the last sweep of pauses that are over
+}
+
+type ticketPause struct {
+	uid, version string // of the ticket that was decided on
+	attempts     Attempts
+	until        time.Time
+}
+
+// forgotten is how long after its end a pause still makes the next one longer.
+const forgotten = 2 * longestFailed
+
+// Left is the rest of a ticket's pause; 0: none.
+func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
+	k, known := p.tickets[t.ID]
+	if !known || k.uid != t.UID || k.version != t.Version {
+		return 0
+	}
+	return max(0, k.until.Sub(now))
+}
+
+// End notes the outcome of the write of a ticket's decision.
+func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Time) {
+	if now.Sub(p.swept) > forgotten {
+		p.sweep(now)
+	}
+	k := p.tickets[t.ID]
+	switch {
+	case end != Failed:
+		delete(p.tickets, t.ID)
+		return
+	case k.uid != t.UID:
+		k = ticketPause{}
+	}
+	k.uid, k.version = t.UID, t.Version
+	k.until = now.Add(k.attempts.Fail(end, spread))
+	if p.tickets == nil {
+		p.tickets = map[ledger.TicketID]ticketPause{}
+	}
+	p.tickets[t.ID] = k
+}
+
+// sweep drops the pauses that are over for long. It costs all that are kept, and is done now and then:
+// while the API server is down every write adds one.
+func (p *TicketPauses) sweep(now time.Time) {
+	p.swept = now
+	maps.DeleteFunc(p.tickets, func(_ ledger.TicketID, k ticketPause) bool { return now.Sub(k.until) > forgotten })
+}
+
+// Len is of how many tickets a pause is kept.
+func (p *TicketPauses) Len() int { return len(p.tickets) }

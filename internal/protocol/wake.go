@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// Users are the users that a change of a volume concerns: tickets that may be granted or satisfied now,
+// and pods, by UID, that are told. Some may be listed twice. Tickets that can only be granted are not
+// listed one by one, since there may be thousands: nodes are where such tickets wait, each once.
+func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
+	volume := s.Volume(id)
+	if volume == nil {
+		return nil, nil, nil
+	}
+	for i := range volume.NodeVolumes {
+		waits := false
+		for _, u := range volume.NodeVolumes[i].Users {
+			if u.Pod == "" {
+				t := s.Ticket(u.Ticket)
+				if t != nil && t.Phase == ledger.TicketPending && !t.InDoubt {
+					waits = true
+					if t.Wherever {
+						tickets = append(tickets, u.Ticket)
+					}
+					continue
+				}
+				tickets = append(tickets, u.Ticket)
+				continue
+			}
+			pods = append(pods, u.Pod)
+		}
+		if waits {
+			nodes = append(nodes, volume.NodeVolumes[i].Node)
+		}
+	}
+	return tickets, pods, nodes
+}
+
+// Rivals are the nodes at which tickets wait that may keep a request from a node: for slots there, or
+// anywhere for one of its volumes.
+func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.NodeName {
+	var nodes []ledger.NodeName
+	if Pending(s, n) {
+		nodes = append(nodes, n)
+	}
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			at := &v.NodeVolumes[i]
+			if !slices.Contains(nodes, at.Node) && slices.ContainsFunc(at.Users, func(u ledger.User) bool {
+				t := s.Ticket(u.Ticket)
+				return t != nil && t.Phase == ledger.TicketPending
+			}) {
+				nodes = append(nodes, at.Node)
+			}
+		}
+	}
+	return nodes
+}
+
+// Pending says whether a change of a node requires new decisions on its tickets.
+func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
+	node := s.Node(n)
+	return node != nil && len(node.Tickets) > 0
+}
+
+// EmptiedWith are the tickets that wait at a node that is being emptied, and end or move for that.
+// Granted tickets there are looked at with their volumes.
+func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
+	node := s.Node(n)
+	if node == nil || !node.Exists || !node.Draining {
+		return nil
+	}
+	var list []ledger.TicketID
+	for _, id := range node.Tickets {
+		if t := s.Ticket(id); t != nil && t.OnDrain != ledger.StayOnDrain {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// Look lists what must be looked at again.
+type Look struct {
+	Volumes []ledger.VolumeID // plan them
+	Nodes   []ledger.NodeName // decide on their pending tickets
+	Tickets []ledger.TicketID // whether they end, keep their grants, are satisfied
+	Pods    []string          // by UID: tell them
+}
+
+// Wake says what must be looked at again after an event's touches.
+func Wake(t ledger.Touched, s ledger.Snapshot) Look {
+	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
+	for _, v := range t.Volumes {
+		tickets, pods, nodes := Users(s, v)
+		look.Tickets = append(look.Tickets, tickets...)
+		look.Pods = append(look.Pods, pods...)
+		look.Nodes = append(look.Nodes, nodes...)
+	}
+	for _, n := range t.Nodes {
+		if Pending(s, n) && !slices.Contains(look.Nodes, n) {
+			look.Nodes = append(look.Nodes, n)
+		}
+		look.Volumes = append(look.Volumes, rules.Spare(s, n)...)
+		for _, v := range rules.AwaitSlots(s, n) {
+			if !slices.Contains(look.Volumes, v) {
+				look.Volumes = append(look.Volumes, v)
+			}
+		}
+		look.Tickets = append(look.Tickets, EmptiedWith(s, n)...)
+	}
+	return look
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// driver is what the attacher of the CSI driver has been told to do wrong.
+type driver struct {
+	failAttach map[ledger.VolumeID]ledger.CallError
+	failDetach map[ledger.VolumeID]ledger.CallError
+	hangs      map[ledger.VolumeID]bool // a detach that is not answered
+	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
+	// byName has the driver call machines by the names of their nodes: it attaches to
+	// whichever machine has the name, and detaches from all that have ever had it.
+	byName bool
+	// names is what the driver calls a machine since it was given that name, and called
+	// what it called the machine when it attached a volume there. It calls others by ID.
+	names  map[string]string
+	called map[string]map[ledger.VolumeID]string
+	stock  bool // the attacher does not know that a volume may stay
+	lists  bool // the attacher lists volumes, and attaches anew those that it does not find
+	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as
+	// attached, and looks at nothing.
+	trivial map[string]bool
+	// strict drivers refuse to attach what is elsewhere, or where they are not
+	// registered, and the attacher tries again only when retry is over.
+	strict bool
+	retry  map[string]time.Time // by the attachment's name
+}
+
+func newDriver() driver {
+	return driver{
+		failAttach: map[ledger.VolumeID]ledger.CallError{},
+		failDetach: map[ledger.VolumeID]ledger.CallError{},
+		hangs:      map[ledger.VolumeID]bool{},
+		lies:       map[ledger.VolumeID]bool{},
+		names:      map[string]string{},
+		trivial:    map[string]bool{},
+		called:     map[string]map[ledger.VolumeID]string{},
+		retry:      map[string]time.Time{},
+	}
+}
+
+// longestRetry is how long an attacher waits at most before it tries again an attach
+// that has failed (external-attacher, --retry-interval-max).
+const longestRetry = 5 * time.Minute
+
+// saw takes in that a VolumeAttachment has changed: external-attacher tries one at
+// once whose metadata have changed.
+func (d *driver) saw(c world.Change) {
+	was, _ := c.Old.(ledger.Attachment)
+	now, _ := c.Fact.(ledger.Attachment)
+	if c.Kind == world.Attachments && was.AttachError == now.AttachError {
+		delete(d.retry, c.Key)
+	}
+}
+
+// target is the machine that a VolumeAttachment is for, by the driver's name for it: the
+// CSINode's, and where that has none what the attachment was made for, as
+// external-attacher has it (getNodeID).
+func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
+	if c.csi.byName {
+		return string(va.Node)
+	}
+	drivers, _ := c.Drivers(va.Node)
+	for _, d := range drivers.Drivers {
+		if d.Name == v.Driver {
+			return d.NodeID
+		}
+	}
+	if m := c.machine(va.Node); va.NodeID == "" && m != nil {
+		return m.ID
+	}
+	return va.NodeID
+}
+
+// calls is what the driver calls a machine.
+func (c *cluster) calls(m *world.Machine) string {
+	switch name, renamed := c.csi.names[m.ID]; {
+	case c.csi.byName:
+		return string(m.Node)
+	case renamed:
+		return name
+	}
+	return m.ID
+}
+
+// called is the machine that the driver attaches to by a name; nil: there is none.
+func (c *cluster) called(id string) *world.Machine {
+	if c.csi.byName {
+		return c.machine(ledger.NodeName(id))
+	}
+	for _, at := range sortedKeys(c.Machines) {
+		if m := c.Machines[at]; c.calls(m) == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// publish attaches a volume to what the driver calls by a name.
+func (c *cluster) publish(v ledger.VolumeID, id string) {
+	m := c.called(id)
+	if c.csi.called[m.ID] == nil {
+		c.csi.called[m.ID] = map[ledger.VolumeID]string{}
+	}
+	if !slices.Contains(c.Disks.At[v], m.ID) {
+		c.csi.called[m.ID][v] = id
+	}
+	c.Publish(v, m.ID)
+}
+
+// unpublish detaches a volume from what the driver calls by a name. What it has attached
+// by another name it does not find.
+func (c *cluster) unpublish(v ledger.VolumeID, id string) {
+	for _, at := range sortedKeys(c.Machines) {
+		m := c.Machines[at]
+		was, attached := c.csi.called[at][v]
+		if !attached || c.csi.byName {
+			was = c.calls(m)
+		}
+		if was == id {
+			c.Unpublish(v, m.ID)
+			delete(c.csi.called[at], v)
+		}
+	}
+}
+
+// attacher lets the CSI driver's attacher do one VolumeAttachment, and says
+// whether it did anything.
+func (c *cluster) attacher(name string) bool {
+	va, _ := c.Attachment(name)
+	v, ok := c.Source(va)
+	switch {
+	case !ok: // an attacher does nothing without the PersistentVolume, and says so
+		return c.fails(va, va.Name[:min(8, len(va.Name))], ledger.CallError{Message: "persistentvolume " + va.PersistentVolume + " not found"})
+	case va.Deleting:
+		return c.detach(va, v)
+	case c.called(c.target(va, v)) == nil:
+		return false
+	case va.Attached:
+		return c.csi.lists && c.listed(va, v)
+	}
+	if id := c.target(va, v); va.NodeID != id || !c.Stamped(name) {
+		c.ask(world.Request{Do: world.StampAttachment, Key: name, UID: va.UID, NodeID: id})
+		va, _ = c.Attachment(name)
+	}
+	return c.attach(va, v)
+}
+
+// listed stamps and publishes anew what the driver does not list under the name that it has
+// for the node now, as external-attacher does (ReconcileVA, csiAttach). It says whether it
+// did.
+func (c *cluster) listed(va ledger.Attachment, v ledger.VolumeID) bool {
+	id := c.target(va, v)
+	if va.NodeID == id {
+		return false
+	}
+	c.ask(world.Request{Do: world.StampAttachment, Key: va.Name, UID: va.UID, NodeID: id})
+	c.publish(v, id)
+	c.trace("attacher: stamped %s at %s anew", volumeName(c, v), va.Node)
+	return true
+}
+
+func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
+	if c.csi.strict && c.Now.Before(c.csi.retry[va.Name]) {
+		return false
+	}
+	if e := c.refusal(v, va.Node); c.csi.strict && !e.IsZero() {
+		c.csi.retry[va.Name] = c.Now.Add(longestRetry)
+		return c.fails(va, volumeName(c, v), e)
+	}
+	if pv := c.pv(va.PersistentVolume); pv.Deleting && !c.csi.trivial[v.Driver] {
+		return c.fails(va, volumeName(c, v), ledger.CallError{Message: "PersistentVolume " + pv.Name + " is marked for deletion"})
+	}
+	if e := c.csi.failAttach[v]; !e.IsZero() {
+		if c.csi.lies[v] {
+			c.publish(v, va.NodeID)
+		}
+		return c.fails(va, volumeName(c, v), e)
+	}
+	c.publish(v, va.NodeID)
+	c.ask(world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID})
+	c.trace("attacher: attached %s to %s", volumeName(c, v), va.Node)
+	return true
+}
+
+// refusal is why a strict driver does not attach a volume to a node now.
+func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError {
+	drivers, _ := c.Drivers(n)
+	if !slices.ContainsFunc(drivers.Drivers, func(d ledger.DriverOnNode) bool { return d.Name == v.Driver }) {
+		return ledger.CallError{Message: "CSINode " + string(n) + " does not contain driver " + v.Driver}
+	}
+	for _, id := range c.Disks.At[v] {
+		if at := c.Machines[id].Node; at != n && c.Exclusive(v) {
+			return ledger.CallError{Code: 9, Message: "it is attached to " + string(at)}
+		}
+	}
+	return ledger.CallError{}
+}
+
+// fails says of a VolumeAttachment why it is not attached, or not detached.
+func (c *cluster) fails(va ledger.Attachment, what string, e ledger.CallError) bool {
+	do, said, verb := world.MarkAttached, va.AttachError, "at"
+	if va.Deleting {
+		do, said, verb = world.MarkDetached, va.DetachError, "from"
+	}
+	if said == e || va.Attached && !va.Deleting {
+		return false
+	}
+	c.ask(world.Request{Do: do, Key: va.Name, UID: va.UID, Error: e})
+	c.trace("attacher: %s %s %s: %s", what, verb, va.Node, e.Message)
+	return true
+}
+
+func (c *cluster) detach(va ledger.Attachment, v ledger.VolumeID) bool {
+	e := c.csi.failDetach[v]
+	leaves := !e.IsZero() && va.Wanted && !c.csi.stock // as moorage-attacher does
+	switch {
+	case c.csi.hangs[v]:
+		return false
+	case !e.IsZero() && !leaves:
+		return c.fails(va, volumeName(c, v), e)
+	case leaves:
+		c.trace("attacher: left %s at %s", volumeName(c, v), va.Node)
+	default:
+		c.unpublish(v, c.target(va, v))
+		c.trace("attacher: detached %s from %s", volumeName(c, v), va.Node)
+	}
+	c.ask(world.Request{Do: world.MarkDetached, Key: va.Name, UID: va.UID})
+	return true
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Violation is a broken invariant (docs/internals/invariants.md): metric, event, and
+// nothing more is done to the volume.
+type Violation struct {
+	Invariant string // I1 … I9
+	Volume    ledger.VolumeID
+	Node      ledger.NodeName
+	Ticket    ledger.TicketID // that is to be decided, if it is one's
+	Message   string
+}
+
+func (v Violation) String() string {
+	if v.Node == "" {
+		return fmt.Sprintf("%s: %s: %s", v.Invariant, v.Volume, v.Message)
+	}
+	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
+}
+
+// Audit checks what must hold at every instant, whatever is under way. It
+// looks at all there is: for tests, and for checks at long intervals.
+func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
+	var found []Violation
+	for v := range s.Volumes() {
+		found = append(found, a.auditVolume(s, v, now)...)
+	}
+	found = append(found, a.AuditBooks(s)...)
+	slices.SortFunc(found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Driver, b.Volume.Driver),
+			cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Node, b.Node))
+	})
+	return found
+}
+
+// AuditVolume is Audit for one volume.
+func (a Arbiter) AuditVolume(s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Violation {
+	if v := s.Volume(id); v != nil {
+		return a.auditVolume(s, v, now)
+	}
+	return nil
+}
+
+func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
+	var found []Violation
+	p := a.planner(s, v, now)
+	var attached []string
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
+		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
+			attached = append(attached, attachedWhere(place))
+		}
+		// What another controller reports may be seen before the attachment is.
+		if !p.Cooperative && reportedEarly(v, place) {
+			found = append(found, Violation{Invariant: "I5", Volume: v.ID, Node: place.Node, Message: "reported as attached, and its attachment says otherwise"})
+		}
+	}
+	most := 1
+	if policyOf(s, v).LiveMigration {
+		most = 2 // a migration that is over leaves two, until one of them has gone
+	}
+	if p.exclusive && !p.shared && v.Access != ledger.AccessUnknown && len(attached) > most {
+		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes: %s", len(attached), strings.Join(attached, ", "))})
+	}
+	return found
+}
+
+// attachedWhere names the node of a place, and says where the attachment there is being deleted.
+func attachedWhere(place *ledger.NodeVolume) string {
+	va := place.Canonical()
+	switch {
+	case va == nil || !va.Deleting:
+		return string(place.Node)
+	case va.DetachError.IsZero():
+		return string(place.Node) + " (being detached)"
+	}
+	return string(place.Node) + " (its detach fails)"
+}
+
+// reportedEarly says whether volumesAttached names a volume whose attachment
+// is there and has never been attached. One that is being deleted, or that
+// somebody deleted, was reported before.
+func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
+	if !p.Reported || p.Lapsed || v.ID.NoAttach() {
+		return false
+	}
+	va := p.Own()
+	return va != nil && !va.Attached && !va.Deleting
+}
+
+// slotsOf names a driver's slots at a node.
+type slotsOf struct {
+	node   ledger.NodeName
+	driver string
+}
+
+// AuditBooks compares the nodes' running counts with a count of all NodeVolumes.
+func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
+	used, occupied := map[slotsOf]int32{}, map[slotsOf]int32{}
+	for v := range s.Volumes() {
+		for i := range v.NodeVolumes {
+			if n := v.NodeVolumes[i].Node; n != ledger.Detached {
+				used[slotsOf{n, v.ID.Driver}]++
+				if v.NodeVolumes[i].OccupiesSlotWithoutUse() {
+					occupied[slotsOf{n, v.ID.Driver}]++
+				}
+			}
+		}
+	}
+	var found []Violation
+	for n := range s.Nodes() {
+		for _, d := range n.Drivers {
+			key := slotsOf{n.Name, d.Name}
+			if d.Used != used[key] {
+				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
+					Message: fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
+			}
+			if d.Occupied != occupied[key] {
+				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
+					Message: fmt.Sprintf("the books count %d slots of attachments, there are %d", d.Occupied, occupied[key])})
+			}
+			delete(used, key)
+		}
+	}
+	for key, count := range used {
+		found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: key.driver}, Node: key.node,
+			Message: fmt.Sprintf("the books count no slots, there are %d", count)})
+	}
+	return found
+}
+
+// unreported lists where a volume is wanted, attached and not in volumesAttached, though
+// nothing is left to do about it.
+func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
+	p := a.planner(s, v, now)
+	p.hold = hold(v)
+	var found []Violation
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
+		node, va := s.Node(place.Node), place.Own()
+		attached := va != nil && va.Attached && !va.Deleting && !replaced(node, va)
+		if attached && !place.Reported && p.adopted() && p.mayReport(node) && p.wanted(place) && !bars(s, v, place) &&
+			!node.MayBeUnstaged(v.ID) {
+			found = append(found, Violation{Invariant: "I4", Volume: v.ID, Node: place.Node, Message: "attached where it is wanted, and not reported"})
+		}
+	}
+	return found
+}
+
+// AuditAtRest checks what must hold when nothing is under way any more: nothing
+// leaks (I6), nobody waits without a reason (I7), and whatever is attached
+// where it is wanted is reported (I4).
+func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
+	var found []Violation
+	for v := range s.Volumes() {
+		plan := a.Plan(s, v.ID, now)
+		for _, step := range plan.Steps {
+			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Do.String()})
+		}
+		if len(plan.Steps) == 0 {
+			found = append(found, a.unreported(s, v, now)...)
+		}
+	}
+	queues := map[ledger.NodeName]*Queue{}
+	for t := range s.Tickets() {
+		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() && !OnNotice(s, t, now) {
+			found = append(found, Violation{Invariant: "I1", Volume: v.First().Volume, Node: t.Node, Ticket: t.ID, Message: "still to do: take the grant from ticket " + t.ID.String()})
+		}
+		if t.Phase != ledger.TicketPending {
+			continue
+		}
+		if queues[t.Node] == nil {
+			queues[t.Node] = a.Queue(s, t.Node, now)
+		}
+		if v := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 {
+			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
+		}
+	}
+	slices.SortFunc(found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Message, b.Message))
+	})
+	return found
+}

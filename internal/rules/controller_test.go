@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// errRefused says that a step came to nothing: the API server refused a write, or a
+// read showed that the facts have changed.
+var errRefused = errors.New("refused")
+
+// do carries a step out as the product does (internal/protocol): each request is served
+// by the API server's newest objects, and what its answer proves is told to the
+// ledger.
+func (c *cluster) do(s rules.Step) error {
+	c.judgeStep(s)
+	if c.carry(protocol.Do(s)) == protocol.Finished {
+		return nil
+	}
+	if c.flies(s.Volume) {
+		return errUnanswered
+	}
+	return errRefused
+}
+
+// judgeStep checks that a step names what it depends on: the attachment that is at its
+// node, at its version, and the Node.
+func (c *cluster) judgeStep(s rules.Step) {
+	switch s.Do {
+	case rules.Report, rules.Unreport, rules.ProveAbsent, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.MarkWanted, rules.RetryAttach:
+	default:
+		return
+	}
+	snap := c.snapshot()
+	if va := snap.Volume(s.Volume).NodeVolume(s.Node).Own(); va != nil && (s.Attachment != va.Name || s.UID != va.UID || s.Version != va.Version) {
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names attachment %q %q %q, and %q %q %q is there", s.Do, s.Node, s.Attachment, s.UID, s.Version, va.Name, va.UID, va.Version))
+	}
+	n := snap.Node(s.Node)
+	if named := s.Do != rules.MarkWanted && s.Do != rules.RetryAttach; named && n != nil && n.Exists && s.NodeUID != n.UID {
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names Node %q, and it is %q", s.Do, s.Node, s.NodeUID, n.UID))
+	}
+}
+
+// carry carries a task to its end. One whose request is not answered is left where it
+// is: of a creation, nobody answers what it would read then, either; and a volume whose
+// report is in flight has no other task until that is outlasted.
+func (c *cluster) carry(t protocol.Task) protocol.End {
+	looked := int64(0) // when the read was served that a request without a precondition follows
+	t, m := c.memory.Next(t, c.snapshot(), c.Now)
+	for {
+		for _, e := range m.Tell {
+			c.ledger.Apply(c.Now, e)
+		}
+		switch {
+		case m.End != protocol.Going:
+			return m.End
+		case !m.Wait.IsZero():
+			return protocol.Going
+		case m.Send == nil:
+			t, m = c.memory.Next(t, c.snapshot(), c.Now)
+			continue
+		}
+		var a protocol.Answer
+		a, looked = c.send(t, *m.Send, looked)
+		t, m = c.memory.Answer(t, a, c.snapshot(), c.Now)
+	}
+}
+
+// send sends a request of the controller. It returns the answer, and when that was
+// served.
+func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (protocol.Answer, int64) {
+	if c.refuses["decide-ticket"] && r.Do == protocol.DecideTicket || c.refuses[t.Step.Do.String()] || c.refuses[t.Step.Do.String()+" "+string(t.Step.Node)] {
+		return protocol.Answer{Result: protocol.Refused}, 0
+	}
+	sent := world.Sent(r, c.Stamps)
+	if r.Do == protocol.PatchNode {
+		node, _ := c.Node(r.Node)
+		patch, fits, _ := protocol.Compose(node, []protocol.Change{r.Change})
+		if len(fits) == 0 {
+			return protocol.Answer{Result: protocol.Unfit}, 0
+		}
+		sent = world.SentPatch(node, patch)
+	}
+	switch {
+	case sent.Adds() && c.mutes():
+		c.flying = append(c.flying, unanswered{t.Step, sent})
+		return protocol.Answer{Result: protocol.Unknown}, 0
+	case r.Do == protocol.GetObject && r.Kind == protocol.Attachments && slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.creates(r.Key) }):
+		return protocol.Answer{Result: protocol.Unknown}, 0 // else it would prove too much
+	}
+	sent.Since = looked
+	a := c.Serve(sent)
+	if c.prompt && r.Do == protocol.AskNode {
+		c.speak(c.machine(r.Node))
+	}
+	c.saw(a.Facts)
+	c.sync()
+	if a.Code == world.OK && r.Do == protocol.DropTicket {
+		c.trace("ticket %s: ended", ticketName(*t.Ticket))
+	}
+	if a.Code == world.OK && r.Do == protocol.DecideTicket && !r.EpochOnly {
+		asked := ""
+		if r.YieldingSince != 0 {
+			asked = fmt.Sprintf(", and asked to let go within %s", r.Notice)
+		}
+		c.trace("ticket %s at %s: %s%s%s", ticketName(*t.Ticket), t.Ticket.Node, r.Phase, asked, because(r.Verdict))
+	}
+	answer := protocol.Answer{Result: a.Code.Result(), Facts: a.Facts}
+	if !sent.Looks() {
+		return answer, 0
+	}
+	return answer, a.At
+}
+
+// decide lets the controller decide on one ticket, and says whether that
+// changed anything.
+func (c *cluster) decide(id ledger.TicketID) bool {
+	s := c.snapshot()
+	t := s.Ticket(id)
+	switch {
+	case t == nil:
+		return false
+	}
+	if task, due := protocol.Due(c.arb, s, t, c.arb.Keeps(s, t, c.Now), c.Now); due {
+		return c.carry(task) == protocol.Finished && (task.Commit.Do != protocol.DropTicket || c.snapshot().Ticket(id) == nil)
+	}
+	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
+}
+
+// rule decides on a pending ticket.
+func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
+	d := protocol.Rule(c.arb, s, t, c.Now)
+	if d.Ruling == protocol.Wait && t.Reason == string(d.Verdict.First().Code) {
+		return false
+	}
+	decided := protocol.Decided{Ticket: t, Decision: d}
+	c.announce([]protocol.Decided{decided})
+	return c.carry(protocol.Decide(decided)) != protocol.Stale
+}
+
+// announce tells the ledger of grants before anything else is decided.
+func (c *cluster) announce(list []protocol.Decided) {
+	for _, e := range protocol.Announce(list) {
+		c.ledger.Apply(c.Now, e)
+	}
+}
+
+func ticketName(t ledger.Ticket) string {
+	return t.ID.Name
+}
+
+func because(v rules.Verdict) string {
+	var b strings.Builder
+	for _, r := range v.Reasons {
+		fmt.Fprintf(&b, "\n  %s: %s", r.Code, r.Message())
+	}
+	return b.String()
+}
+
+// rounds runs controller, attacher, kubelets and the scheduler's binds until
+// nothing moves any more, and says whether that came about.
+func (c *cluster) settle() bool {
+	for range 200 {
+		if !c.round() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cluster) round() bool {
+	did := false
+	for _, id := range c.ticketOrder() {
+		did = c.decide(id) || did
+	}
+	for _, v := range c.volumes() {
+		if slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v && u.step.Do == rules.Report }) {
+			continue
+		}
+		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
+			c.trace("%s", c.stepText(step))
+			if err := c.do(step); err != nil {
+				c.trace("  %v", err)
+			}
+			did = true
+		}
+	}
+	for _, name := range slices.Clone(c.Keys(world.Attachments)) {
+		did = c.attacher(name) || did
+	}
+	did = c.stock.work() || did
+	did = c.bindReserved() || did
+	for _, id := range sortedKeys(c.Machines) {
+		did = c.tick(c.Machines[id]) || did
+		did = c.speak(c.Machines[id]) || did
+	}
+	return did
+}
+
+// speak has the moorage-node of a machine look and write, where one runs. Only answers are
+// told: what it writes by itself comes with each mount.
+func (c *cluster) speak(m *world.Machine) bool {
+	before, _ := c.Word(m.Node)
+	did := c.Look(m) && c.Write(m)
+	word, _ := c.Word(m.Node)
+	if did {
+		c.sync()
+		if word.Looked > 0 {
+			c.trace("moorage-node %s: looked %d, has %v", m.Node, word.Looked, volumeNames(c, word.Has))
+		}
+	}
+	for _, a := range word.Answers {
+		if !slices.Contains(before.Answers, a) {
+			c.trace("moorage-node %s: %s", m.Node, answerText(c, a))
+		}
+	}
+	did = c.Call(m) || did
+	if c.hangs {
+		return c.GiveUp(m) || did
+	}
+	for _, v := range m.Calls {
+		did = c.Unstages(m, v) || c.FailsToUnstage(m, v) || did
+	}
+	return did
+}
+
+func answerText(c *cluster, a ledger.UnstageAnswer) string {
+	text := fmt.Sprintf("order %d for %s: %s", a.Number, volumeName(c, a.Volume), [...]string{"refused", "calling", "failed", "done"}[a.Result])
+	if a.Why != "" {
+		text += " (" + a.Why + ")"
+	}
+	if a.Unanswered {
+		text += ", unanswered"
+	}
+	return text
+}
+
+// bindReserved binds the pods that are reserved.
+func (c *cluster) bindReserved() bool {
+	did := false
+	for _, p := range list[ledger.Pod](c, world.Pods) {
+		known := c.snapshot().Pod(p.UID)
+		if c.refuses["bind"] || known == nil || !known.Reserved || p.Node != "" || p.Phase != ledger.PodLive {
+			continue
+		}
+		c.trace("scheduler: bound %s to %s", p.Name, known.Node)
+		c.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: known.Node})
+		did = true
+	}
+	return did
+}
+
+func (c *cluster) ticketOrder() []ledger.TicketID {
+	var ids []ledger.TicketID
+	for t := range c.snapshot().Tickets() {
+		ids = append(ids, t.ID)
+	}
+	slices.SortFunc(ids, func(a, b ledger.TicketID) int { return strings.Compare(a.String(), b.String()) })
+	return ids
+}
+
+func (c *cluster) volumes() []ledger.VolumeID {
+	var ids []ledger.VolumeID
+	for v := range c.snapshot().Volumes() {
+		ids = append(ids, v.ID)
+	}
+	slices.SortFunc(ids, ledger.VolumeID.Compare)
+	return ids
+}
+
+// stepText words a step for transcripts.
+func (c *cluster) stepText(s rules.Step) string {
+	text := s.Do.String() + " " + volumeName(c, s.Volume)
+	if s.Node != "" {
+		text += " " + string(s.Node)
+	}
+	switch s.Do {
+	case rules.WriteHold:
+		text += holdText(s.Hold)
+	case rules.CreateAttachment:
+		text += fmt.Sprintf(" transitions=%d", s.Transitions)
+		if s.Beside != "" {
+			text += fmt.Sprintf(" beside=%s", s.Beside)
+		}
+	case rules.MarkWanted:
+		text += " by " + s.Who
+	case rules.RemovePod:
+		text += " " + s.UID
+	default: // volume and node say it all
+	}
+	if s.Rule != "" {
+		text += " rule=" + s.Rule
+	}
+	return text
+}
+
+func holdText(h ledger.Hold) string {
+	text := fmt.Sprintf(" %s transitions=%d", h.State, h.Transitions)
+	if len(h.Requesters) > 0 {
+		text += fmt.Sprintf(" for %v", h.Requesters)
+	}
+	if h.Next.Node != "" {
+		text += fmt.Sprintf(" next=%s (%v)", h.Next.Node, h.Next.To)
+	}
+	if len(h.Waiting) > 0 {
+		text += fmt.Sprintf(" waiting=%v", h.Waiting)
+	}
+	if h.Force != nil {
+		text += fmt.Sprintf(" force=%s/%s", h.Force.Rule, h.Force.Elapsed)
+	}
+	for _, f := range h.Fences {
+		text += fmt.Sprintf(" taken=%s/%s", f.Node, cmp.Or(f.Rule, "doubted"))
+	}
+	if h.Reason != "" {
+		text += fmt.Sprintf("\n  %s: %s", h.Reason, h.Message)
+	}
+	return text
+}

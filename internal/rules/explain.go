@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Explain says why a need of somebody at a node is not met yet: Allow when the
+// volume is safe to mount there. The same reasons stand on the pod, the ticket
+// and the hold, and in kubectl moorage explain.
+func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now time.Time) Verdict {
+	if a.SafeToMount(s, need.Volume, n) {
+		return allow()
+	}
+	v := s.Volume(need.Volume)
+	if broken := need.broken(s, v); len(broken) > 0 {
+		return refuse(broken)
+	}
+	place := v.NodeVolume(n)
+	if v == nil || !v.ID.IsReal() || place == nil {
+		return refuse([]Reason{{Code: undecided(s, need, place, n), Volume: need.Volume, Claim: need.Name, Node: n}})
+	}
+	reasons := a.missing(s, v, place, now)
+	for i := range reasons {
+		reasons[i].Claim = need.Name
+		reasons[i] = a.noFreeWorker(s, v, reasons[i], now)
+	}
+	return refuse(reasons)
+}
+
+// Concern is what the VolumeHold of a volume has to say by the facts: why the
+// volume does not leave a node, and at which one, which need not be the holder's.
+// False when there is no hold, or nothing to say. The hold itself keeps only code
+// and message of it.
+func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
+	if v == nil || v.Hold == nil || v.Hold.Node == "" {
+		return Reason{}, false
+	}
+	p := a.planner(s, v, now)
+	p.hold = *v.Hold
+	for _, n := range []ledger.NodeName{p.hold.Node, p.hold.Next.Node} {
+		if place := v.NodeVolume(n); v.Hold.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
+			return Reason{Code: NodeFenced, Volume: v.ID, Claim: claimOf(s, v), Node: n}, true
+		}
+	}
+	place := v.NodeVolume(p.hold.Node)
+	if p.hold.Node == ledger.Detached {
+		place = nil // nothing keeps it there but who has it
+	}
+	if reason, astray := p.astray(v.Hold, place); astray {
+		return reason, true
+	}
+	switch {
+	case place == nil:
+		return Reason{}, false
+	case v.Hold.State == ledger.HoldAttachFailed:
+		return Reason{Code: v.Hold.Reason, Volume: v.ID, Claim: claimOf(s, v), Node: p.hold.Node}, true
+	}
+	return stuckAt(a, s, v, place, now), true
+}
+
+// undecided is what a need waits for that has led to no volume at a node yet: the
+// grant, and then the provisioner. Neither comes for a pod whose Node does not exist.
+func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.NodeName) ledger.Code {
+	lives := func(u ledger.User) bool { return standingOf(s, u) == living }
+	switch node := s.Node(n); {
+	case need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives):
+		return ClaimUnbound
+	case n != "" && n != ledger.Detached && (node == nil || !node.Exists):
+		return NodeMissing
+	}
+	return NotGranted
+}
+
+// missing says what a place still lacks until its volume may be mounted.
+func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) []Reason {
+	p := a.planner(s, v, now)
+	p.hold = hold(v)
+	reason := Reason{Volume: v.ID, Node: place.Node}
+	va := place.Own()
+	if fenced(s, v, place.Node, now) {
+		reason.Code = NodeFenced // whoever lets go of the volume
+		return []Reason{reason}
+	}
+	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
+		if holder := v.NodeVolume(v.Hold.Node); holder != nil {
+			stuck := stuckAt(a, s, v, holder, now)
+			if was := holder.Own(); stuck.Code == Detaching && p.attachedAnew(holder, was) && !was.AttachError.IsZero() {
+				stuck = failedAttach(s, v, was) // the volume was left there, and can't be detached before
+			}
+			return []Reason{p.crossed(place, stuck)}
+		}
+	}
+	switch {
+	case bars(s, v, place) && !replaced(s.Node(place.Node), va):
+		reason = formerMachineReason(s, v, place, former(s, v, place, now), reason)
+	case v.ID.NoAttach():
+		if reasons := p.elsewhere(place.Node, p.hold.Node); len(reasons) > 0 {
+			return reasons
+		}
+		reason.Code = unreported(s.Node(place.Node))
+	case va == nil:
+		if reasons := p.blockers(s.Node(place.Node), place); len(reasons) > 0 {
+			return reasons
+		}
+		reason = p.notBegun(place, reason)
+	case va.Deleting, replaced(s.Node(place.Node), va):
+		return []Reason{stuckAt(a, s, v, place, now)}
+	case va.Attached && s.Node(place.Node).MayBeUnstaged(v.ID):
+		reason.Claim = claimOf(s, v)
+		reason = stayingAt(s, v, place, reason, now)
+	case va.Attached:
+		reason.Code = unreported(s.Node(place.Node))
+	case !va.AttachError.IsZero():
+		reason = failedAttach(s, v, va)
+	default:
+		reason.Code = Attaching
+	}
+	return []Reason{reason}
+}
+
+// notBegun is why no attachment has been made where nothing is in its way: the hold
+// says what the controller waits for, or has not given the volume to the node.
+// Attaching only where the attachment is the controller's next write.
+func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
+	reason.Code = Attaching
+	h := p.volume.Hold
+	switch {
+	case !p.exclusive || h == nil:
+	case h.Node != place.Node && !p.migratesTo(place):
+		reason.Code = NotGranted
+	case h.Node == place.Node && h.State == ledger.HoldDetachPending && h.Reason == NodeUnreachable && !ready(p.snapshot.Node(place.Node)):
+		reason = unreachableAt(reason, p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now))
+	}
+	return reason
+}
+
+// unreported is why volumesAttached of a node does not name what is attached there:
+// it is about to, unless nobody writes it.
+func unreported(n *ledger.Node) ledger.Code {
+	switch {
+	case n == nil || !n.Exists:
+		return NodeMissing
+	case !n.Managed:
+		return NodeUnmanaged
+	}
+	return NotReported
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// takenFrom is what a hold says of node dead, whose boot is b, after the rule of the taint
+// has taken the volume there.
+func takenFrom(changes ...func(*ledger.Fence)) ledger.Fence {
+	f := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40, Renewed: 7}
+	for _, change := range changes {
+		change(&f)
+	}
+	return f
+}
+
+func noRule(f *ledger.Fence)         { f.Rule = "" }
+func ofNoBoot(f *ledger.Fence)       { f.BootID = "" }
+func ofAnotherNode(f *ledger.Fence)  { f.NodeUID = "z" }
+func ofAnother(f *ledger.Fence)      { f.Attachment = "z" }
+func ofAnotherTime(f *ledger.Fence)  { f.Since = 39 }
+func wasNotInUse(f *ledger.Fence)    { f.InUse = false }
+func ofANodeUnknown(f *ledger.Fence) { f.Node = "unknown" }
+
+// A mount of before is remembered as long as that boot may last: while the Node is there,
+// and has not said another boot. Where neither says a boot, it is the Node that tells. It is
+// not remembered of what was not in use, nor where the rule has taken nothing yet.
+func TestMountOfBefore(t *testing.T) {
+	none := func(*ledger.NodeState) {}
+	noBoot := func(n *ledger.NodeState) { n.BootID = "" }
+	place := func(uid string, change func(*ledger.NodeVolume)) func(*ledger.Volume) *ledger.NodeVolume {
+		return func(v *ledger.Volume) *ledger.NodeVolume {
+			p := *v.NodeVolume("dead")
+			change(&p)
+			return &p
+		}
+	}
+	nowhere := func(*ledger.Volume) *ledger.NodeVolume { return nil }
+	there := place("", func(*ledger.NodeVolume) {})
+	reported := place("", func(p *ledger.NodeVolume) { p.Reported = true })
+	for name, test := range map[string]struct {
+		old   ledger.Fence
+		boot  func(*ledger.NodeState)
+		facts []ledger.Event
+		place func(*ledger.Volume) *ledger.NodeVolume
+		want  bool
+	}{
+		"taken":                              {takenFrom(), none, nil, there, true},
+		"taken, and nothing is left there":   {takenFrom(), none, nil, nowhere, true},
+		"nobody knows the node":              {takenFrom(ofANodeUnknown), none, nil, nowhere, false},
+		"the Node is gone":                   {takenFrom(), none, []ledger.Event{ledger.NodeGone{Name: "dead"}}, nowhere, false},
+		"the node says no boot":              {takenFrom(), noBoot, nil, there, true},
+		"of another boot":                    {takenFrom(func(f *ledger.Fence) { f.BootID = "z" }), none, nil, there, false},
+		"of another Node of that boot":       {takenFrom(ofAnotherNode), none, nil, there, true},
+		"of no boot, and the node says one":  {takenFrom(ofNoBoot), none, nil, there, false},
+		"of no boot, of this Node":           {takenFrom(ofNoBoot), noBoot, nil, there, true},
+		"of no boot, of another Node":        {takenFrom(ofNoBoot, ofAnotherNode), noBoot, nil, there, false},
+		"it was not in use":                  {takenFrom(wasNotInUse), none, nil, there, false},
+		"it is still reported":               {takenFrom(), none, nil, reported, false},
+		"reported again, and no rule":        {takenFrom(noRule), none, nil, reported, true},
+		"it is still attached":               {takenFrom(), none, []ledger.Event{atDead("a", false)}, there, false},
+		"attached still, and no rule":        {takenFrom(noRule), none, []ledger.Event{atDead("a", false)}, there, true},
+		"attached anew":                      {takenFrom(ofAnother), none, []ledger.Event{atDead("a", false)}, there, true},
+		"of no attachment, and there is one": {takenFrom(func(f *ledger.Fence) { f.Attachment = "" }), none, []ledger.Event{atDead("a", false)}, there, true},
+		"of no attachment, and none is":      {takenFrom(func(f *ledger.Fence) { f.Attachment = "" }), none, nil, there, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, append([]ledger.Event{deadNode("2", "x", "b", test.boot)}, test.facts...)...)
+		got, kept := p.mountOfBefore(test.old, test.place(p.volume))
+		want := ledger.Fence{}
+		if test.want {
+			want = test.old
+			want.Rule, want.Since, want.Renewed = "", 0, 0
+		}
+		if kept != test.want || got != want {
+			t.Errorf("%s: %t, %+v\nwant %+v", name, kept, got, want)
+		}
+	}
+}
+
+// Where one of several machines may have the volume mounted, the one that has the Node when the volume has left it is
+// remembered, in the boot that it names then: only its kubelet may come by a new attachment.
+func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
+	of := func(uid string) ledger.Fence {
+		return takenFrom(func(f *ledger.Fence) { f.NodeUID, f.SystemUUID, f.BootID = uid, ledger.OtherMachine, "" })
+	}
+	for name, test := range map[string]struct {
+		uid  string
+		gone bool
+		want string
+	}{
+		"of this Node":    {"x", false, "b"},
+		"of another Node": {"z", false, ""},
+		"it is gone":      {"x", true, ""},
+	} {
+		facts := []ledger.Event{deadNode("2", "x", "b", ofMachine("m", "b"))}
+		if test.gone {
+			facts = append(facts, ledger.NodeGone{Name: "dead"})
+		}
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, facts...)
+		f, kept := p.mountOfBefore(of(test.uid), nil)
+		if kept != (test.want != "") || f.BootID != test.want || kept && f.SystemUUID != "m" {
+			t.Errorf("%s: %t, %+v", name, kept, f)
+		}
+	}
+}
+
+// What a hold said of a node it goes on to say of mounts of before, once nothing of the
+// detach is to be said; what is to be said of the detach comes first.
+func TestFenceGoesOnAboutMounts(t *testing.T) {
+	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
+	back := func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }
+	of := func(change ...func(*ledger.Fence)) []ledger.Fence { return []ledger.Fence{takenFrom(change...)} }
+	ended := takenFrom(noRule)
+	ended.Since, ended.Renewed = 0, 0
+	for name, test := range map[string]struct {
+		old    []ledger.Fence
+		node   func(*ledger.NodeState)
+		facts  []ledger.Event
+		want   ledger.Fence
+		needed bool
+	}{
+		"nothing was said":              {nil, back, nil, ledger.Fence{}, false},
+		"the node is back":              {of(), back, nil, ended, true},
+		"it is back, and was not used":  {of(wasNotInUse), back, nil, ledger.Fence{}, false},
+		"the outage goes on":            {of(func(f *ledger.Fence) { f.Renewed = 0 }), tainted, nil, takenFrom(func(f *ledger.Fence) { f.Renewed = 0 }), true},
+		"said of another node":          {of(func(f *ledger.Fence) { f.Node = "well" }), back, nil, ledger.Fence{}, false},
+		"another outage, it is tainted": {of(ofAnotherTime), tainted, []ledger.Event{atDead("z", false)}, ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "z", Rule: OutOfService, InUse: true, Since: 40}, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: test.old}, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
+		got, needed := p.fence(*p.volume.Hold, p.at("dead"))
+		if needed != test.needed || needed && got != test.want {
+			t.Errorf("%s: %t, %+v\nwant %t, %+v", name, needed, got, test.needed, test.want)
+		}
+	}
+}
+
+// The list of fences has those of the nodes where the volume is, and of those where nothing
+// of it is any more, once each and in the order of their names; it says them given the hold as it
+// is to be, and leaves the planner's own hold as it was.
+func TestListOfFences(t *testing.T) {
+	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
+	tainted := deadNode("2", "x", "b", func(n *ledger.NodeState) { n.OutOfService = true })
+	elsewhere := ledger.Fence{Node: "a-node", NodeUID: "third", BootID: "b", InUse: true}
+	gone := ledger.Fence{Node: "unknown", BootID: "b", InUse: true}
+	now := takenFrom(func(f *ledger.Fence) { f.Renewed = 0 })
+	for name, test := range map[string]struct {
+		was  []ledger.Fence
+		want []ledger.NodeName
+	}{
+		"of where it is":                  {nil, []ledger.NodeName{"dead"}},
+		"of where it was, too":            {[]ledger.Fence{elsewhere}, []ledger.NodeName{"a-node", "dead"}},
+		"of where it is, said before":     {[]ledger.Fence{now, elsewhere}, []ledger.NodeName{"a-node", "dead"}},
+		"not of a node that nobody knows": {[]ledger.Fence{gone, now}, []ledger.NodeName{"dead"}},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: test.was}, third, tainted, atDead("a", false))
+		before := p.hold
+		var got []ledger.NodeName
+		for _, f := range p.fences(*p.volume.Hold, ledger.Hold{Node: "well"}) {
+			got = append(got, f.Node)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: of %q, want %q", name, got, test.want)
+		}
+		if p.hold.Node != before.Node {
+			t.Errorf("%s: the planner's hold is at %q", name, p.hold.Node)
+		}
+	}
+}
+
+// A full list has no room for what was said of nodes where nothing is any more.
+func TestFullListOfFences(t *testing.T) {
+	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
+	elsewhere := ledger.Fence{Node: "a-node", NodeUID: "third", BootID: "b", InUse: true}
+	was := ledger.Hold{Fences: slices.Repeat([]ledger.Fence{elsewhere}, maxFences+1)}
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, third)
+	if got := len(p.fences(was, ledger.Hold{})); got != maxFences {
+		t.Errorf("%d fences, want %d", got, maxFences)
+	}
+}
+
+// What a hold says of a volume that has gone by force stands for the rule as long as the
+// outage lasts: not where a rule has ended, the node is Ready, or the volume is attached again.
+func TestKeptFence(t *testing.T) {
+	out := func(n *ledger.NodeState) {}
+	read := ledger.NodeLease{Node: "dead", Renewed: 7}
+	for name, test := range map[string]struct {
+		fences      []ledger.Fence
+		node        func(*ledger.NodeState)
+		facts       []ledger.Event
+		found, kept bool
+	}{
+		"the outage goes on":     {[]ledger.Fence{takenFrom()}, out, []ledger.Event{read}, true, true},
+		"nothing is said":        {nil, out, []ledger.Event{read}, false, false},
+		"said of another node":   {[]ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Node = "well" })}, out, []ledger.Event{read}, false, false},
+		"the rule has ended":     {[]ledger.Fence{takenFrom(noRule)}, out, []ledger.Event{read}, false, false},
+		"the node is Ready":      {[]ledger.Fence{takenFrom()}, func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }, nil, false, false},
+		"it is attached":         {[]ledger.Fence{takenFrom()}, out, []ledger.Event{read, atDead("z", false)}, false, false},
+		"it is reported":         {[]ledger.Fence{takenFrom()}, func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }, []ledger.Event{read}, false, false},
+		"another outage":         {[]ledger.Fence{takenFrom(ofAnotherTime)}, out, []ledger.Event{read}, true, false},
+		"the Lease has moved":    {[]ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Renewed = 6 })}, out, []ledger.Event{read}, true, false},
+		"the Lease is not read":  {[]ledger.Fence{takenFrom()}, out, nil, true, false},
+		"of another Node":        {[]ledger.Fence{takenFrom(ofAnotherNode)}, out, []ledger.Event{read}, true, false},
+		"nothing is there of it": {[]ledger.Fence{takenFrom()}, func(n *ledger.NodeState) { n.InUse = nil }, []ledger.Event{read}, true, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Fences: test.fences}, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
+		f, kept := keptFence(p.snapshot, p.volume, "dead")
+		if found := f != (ledger.Fence{}); kept != test.kept || found != test.found {
+			t.Errorf("%s: %t, %+v", name, kept, f)
+		}
+	}
+}
+
+// A volume is to be taken by force where something of it is left to take: volumesAttached
+// names it, or an attachment that is not being deleted; and no creation is under way.
+func TestForcedPlace(t *testing.T) {
+	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
+	reported := func(n *ledger.NodeState) { n.OutOfService, n.Reported = true, []ledger.VolumeID{disk} }
+	sent := ledger.AttachSent{Volume: disk, Node: "dead"}
+	for name, test := range map[string]struct {
+		node  func(*ledger.NodeState)
+		facts []ledger.Event
+		want  string
+	}{
+		"attached":                    {tainted, []ledger.Event{atDead("a", false)}, OutOfService},
+		"being deleted":               {tainted, []ledger.Event{atDead("a", true)}, ""},
+		"being deleted, and reported": {reported, []ledger.Event{atDead("a", true)}, OutOfService},
+		"reported only":               {reported, nil, OutOfService},
+		"nothing":                     {tainted, nil, ""},
+		"about to be attached":        {reported, []ledger.Event{dataAt("q", "dead", ledger.PodLive), sent}, ""},
+		"sent, and it is there":       {tainted, []ledger.Event{dataAt("q", "dead", ledger.PodLive), sent, atDead("a", false)}, OutOfService},
+		"no rule holds":               {func(*ledger.NodeState) {}, []ledger.Event{atDead("a", false)}, ""},
+		"its kubelet's word will do":  {func(n *ledger.NodeState) { n.Ready, n.InUse = ledger.ReadyTrue, nil }, []ledger.Event{atDead("a", false)}, ""},
+		"the node is not managed":     {func(n *ledger.NodeState) { n.OutOfService, n.Managed = true, false }, []ledger.Event{atDead("a", false)}, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
+		place := p.at("dead")
+		if got := p.forced(place, place.Own()); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A hold that is not written yet, since somebody deleted it, vouches for no force; nor does
+// it say anything that a detach without force would have to wait for.
+func TestUnwrittenFence(t *testing.T) {
+	for rule, want := range map[string]bool{OutOfService: false, "": true} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Rule = rule })}}, atDead("a", false), ledger.HoldGone{Volume: disk})
+		if h := p.volume.Hold; h == nil || h.Version != "" {
+			t.Fatalf("the hold is %+v", h)
+		}
+		place := p.at("dead")
+		if got := p.fenceWritten(place, place.Own(), rule); got != want {
+			t.Errorf("rule %q: %t", rule, got)
+		}
+	}
+}
+
+// A doubt about what is being detached by force is left as it was said, as long as it is the
+// attacher's turn; a doubt about what was left is of the attachment that was.
+func TestFenceOfADoubtThatLeaves(t *testing.T) {
+	doubted := func(uid string, deleting bool, change func(*ledger.NodeState)) []ledger.Event {
+		made := func(n *ledger.NodeState) { n.Ready, n.Reported = ledger.ReadyTrue, []ledger.VolumeID{disk} }
+		return []ledger.Event{deadNode("2", "y", "b", made), atDead(uid, deleting), deadNode("3", "x", "b", change), ledger.NodeLease{Node: "dead", Renewed: 7}}
+	}
+	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
+	plain := func(*ledger.NodeState) {}
+	said := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", InUse: true}
+	of := func(change func(*ledger.Fence)) ledger.Fence {
+		f := said
+		change(&f)
+		return f
+	}
+	for name, test := range map[string]struct {
+		old   ledger.Fence
+		facts []ledger.Event
+		want  ledger.Fence
+	}{
+		"by force, being deleted":          {takenFrom(), doubted("a", true, tainted), takenFrom()},
+		"by force, not being deleted":      {takenFrom(), doubted("a", false, tainted), said},
+		"without a rule, being deleted":    {takenFrom(noRule), doubted("a", true, tainted), said},
+		"no rule is over":                  {takenFrom(), doubted("a", true, plain), said},
+		"of another, being deleted":        {takenFrom(ofAnother), doubted("a", true, tainted), said},
+		"of another node, being deleted":   {takenFrom(func(f *ledger.Fence) { f.Node = "well" }), doubted("a", true, tainted), said},
+		"said by another Node of the boot": {takenFrom(noRule, ofAnotherNode), doubted("a", false, plain), of(func(f *ledger.Fence) { f.NodeUID = "z" })},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
+		if !p.snapshot.Node("dead").Doubts(disk) {
+			t.Fatalf("%s: nothing is doubted", name)
+		}
+		place := p.at("dead")
+		if got, needed := p.doubtedFence(test.old, p.snapshot.Node("dead"), place, place.Own()); !needed || got != test.want {
+			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
+		}
+	}
+	// Left there, as its attachment went: what was said of that one still counts.
+	left := ledger.Hold{Stays: true}
+	for name, test := range map[string]struct {
+		old  ledger.Fence
+		want ledger.Fence
+	}{
+		"left, and by force":  {takenFrom(), takenFrom()},
+		"left, and by none":   {takenFrom(noRule, ofAnotherNode), of(func(f *ledger.Fence) { f.NodeUID = "z" })},
+		"left, nothing said":  {ledger.Fence{}, of(func(f *ledger.Fence) { f.Attachment = "" })},
+		"left, said of no VA": {takenFrom(noRule, func(f *ledger.Fence) { f.Attachment = "" }), of(func(f *ledger.Fence) { f.Attachment = "" })},
+	} {
+		facts := append(doubted("a", false, tainted), ledger.AttachmentGone{Name: atDead("a", false).Name})
+		p := plannerOf(t, Arbiter{}, "dead", left, facts...)
+		if !p.snapshot.Node("dead").Doubts(disk) || !p.at("dead").Left {
+			t.Fatalf("%s: nothing is doubted, or left", name)
+		}
+		if got, needed := p.doubtedFence(test.old, p.snapshot.Node("dead"), p.at("dead"), nil); !needed || got != test.want {
+			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
+		}
+	}
+}
+
+// What the hold says at once of a doubt without an attachment: only of a volume that was
+// left there, or that needs none and is there by the hold.
+func TestDoubtWithoutAnAttachment(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	lists := func(v ledger.VolumeID) func(*ledger.NodeState) {
+		return func(n *ledger.NodeState) {
+			n.Ready, n.Reported, n.InUse = ledger.ReadyTrue, []ledger.VolumeID{v}, []ledger.VolumeID{v}
+		}
+	}
+	back := func(v ledger.VolumeID) func(*ledger.NodeState) {
+		return func(n *ledger.NodeState) { n.Ready, n.InUse = ledger.ReadyTrue, []ledger.VolumeID{v} }
+	}
+	for name, test := range map[string]struct {
+		v      ledger.VolumeID
+		stays  bool
+		heldAt ledger.NodeName // by the hold as it is to be
+		want   bool
+	}{
+		"left there":               {disk, true, "dead", true},
+		"attached and gone":        {disk, false, "dead", false},
+		"needs none, held":         {iscsi, false, "dead", true},
+		"needs none, held no more": {iscsi, false, "well", false},
+	} {
+		l := ledger.New()
+		for _, e := range []ledger.Event{
+			ledger.PersistentVolume{Name: "pv", Version: "1", Volume: test.v, Access: ledger.AccessNode},
+			ledger.HoldSeen{Volume: test.v, Hold: ledger.Hold{Version: "1", Node: "dead", State: ledger.HoldHeld, Stays: test.stays}},
+			deadNode("1", "y", "b", lists(test.v)), deadNode("2", "x", "b", back(test.v)),
+		} {
+			l.Apply(auditTime, e)
+		}
+		s := l.Snapshot()
+		p := Arbiter{}.planner(s, s.Volume(test.v), auditTime)
+		p.hold = ledger.Hold{Node: test.heldAt}
+		if !s.Node("dead").Doubts(test.v) {
+			t.Fatalf("%s: nothing is doubted", name)
+		}
+		if f, needed := p.fenceNow(*p.volume.Hold, p.at("dead")); needed != test.want {
+			t.Errorf("%s: %t, %+v", name, needed, f)
+		}
+	}
+}
+
+// What a fence says of the kubelet's last list: that the volume is in use also where there
+// is none, or nobody knows the node.
+func TestFenceOfWhatIsInUse(t *testing.T) {
+	for name, test := range map[string]struct {
+		n    *ledger.Node
+		used bool
+		want bool
+	}{
+		"the list names it":     {&ledger.Node{Exists: true, NodeState: ledger.NodeState{Reporting: true}}, true, true},
+		"the list does not":     {&ledger.Node{Exists: true, NodeState: ledger.NodeState{Reporting: true}}, false, false},
+		"there is none":         {&ledger.Node{Exists: true}, false, true},
+		"nobody knows the node": {nil, false, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{})
+		if got := p.newFence(test.n, &ledger.NodeVolume{Node: "third", InUse: test.used}, nil, ""); got.InUse != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Nothing is said of a node of which nobody has seen a Node, nor of one from which nothing was
+// taken. What was left at a node goes on to be said as long as the outage may go on.
+func TestFenceWithoutALease(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, dataAt("q", "nowhere", ledger.PodLive))
+	if f, needed := p.fence(*p.volume.Hold, p.at("nowhere")); needed {
+		t.Errorf("of a node that nobody has seen: %+v", f)
+	}
+	byTime := takenFrom(func(f *ledger.Fence) { f.Rule = AfterPodGone })
+	p = plannerOf(t, Arbiter{}, "dead", ledger.Hold{Stays: true, Fences: []ledger.Fence{byTime}}, deadNode("2", "x", "b", func(*ledger.NodeState) {}))
+	if f, needed := p.fence(*p.volume.Hold, p.at("dead")); !p.at("dead").Left || !needed || f != byTime {
+		t.Errorf("of what was left: %t, %+v", needed, f)
+	}
+}
+
+// What is said of nodes is said given the hold as it is to be: what was taken from a node goes
+// on to be said unless the volume is wanted there again.
+func TestFencesOfTheHoldToBe(t *testing.T) {
+	byTime := takenFrom(func(f *ledger.Fence) { f.Rule, f.Renewed = AfterPodGone, 0 })
+	for to, want := range map[ledger.NodeName]string{"well": AfterPodGone, "dead": ""} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{byTime}}, deadNode("2", "x", "b", func(*ledger.NodeState) {}), dataAt("q", "dead", ledger.PodLive))
+		if got := p.fences(*p.volume.Hold, ledger.Hold{Node: to}); len(got) != 1 || got[0].Rule != want {
+			t.Errorf("held at %s: %+v", to, got)
+		}
+	}
+}
+
+// What was taken from a node before anybody had read its Lease is completed by it, once the
+// rule is over at that time, too; not where the Node has gone, or has been silent otherwise.
+func TestFenceIsCompletedByTheLease(t *testing.T) {
+	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
+	read := ledger.NodeLease{Node: "dead", Renewed: 7}
+	for name, test := range map[string]struct {
+		old   ledger.Fence
+		node  func(*ledger.NodeState)
+		facts []ledger.Event
+		gone  bool // since
+		want  int64
+	}{
+		"read now":              {takenFrom(), tainted, []ledger.Event{read}, false, 7},
+		"not read yet":          {takenFrom(), tainted, nil, false, 0},
+		"the rule is not over":  {takenFrom(), func(*ledger.NodeState) {}, []ledger.Event{read}, false, 0},
+		"without a rule":        {takenFrom(noRule), tainted, []ledger.Event{read}, false, 0},
+		"of another Node":       {takenFrom(ofAnotherNode), tainted, []ledger.Event{read}, false, 0},
+		"of another outage":     {takenFrom(ofAnotherTime), tainted, []ledger.Event{read}, false, 0},
+		"the Node has gone now": {takenFrom(), tainted, []ledger.Event{read}, true, 0},
+	} {
+		var hold ledger.Hold
+		if test.gone {
+			hold.Fences = []ledger.Fence{takenFrom()}
+			test.facts = append(test.facts, ledger.NodeGone{Name: "dead"})
+		}
+		p := plannerOf(t, Arbiter{}, "dead", hold, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
+		old := test.old
+		old.Renewed = 0
+		place := &ledger.NodeVolume{Node: "dead", InUse: true}
+		if got := p.withLease(old, p.snapshot.Node("dead"), place); got.Renewed != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if again := !p.plan.Recheck.IsZero(); again != (name == "the rule is not over") {
+			t.Errorf("%s: looked at again when the rule is over: %t", name, again)
+		}
+	}
+}

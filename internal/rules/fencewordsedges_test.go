@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A doubt of which the hold tells is over, though the attachment is there and the boot lasts, when this
+// process doubts no more; beside another controller nobody looks.
+func TestDisproved(t *testing.T) {
+	told := func(change func(*ledger.Fence)) ledger.Fence {
+		f := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
+		change(&f)
+		return f
+	}
+	same := func(*ledger.Fence) {}
+	there := []ledger.Event{again(), madeAt("well")}
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		facts   []ledger.Event
+		old     ledger.Fence
+		want    bool
+	}{
+		"nobody doubts":             {Arbiter{}, there, told(same), true},
+		"beside another controller": {Arbiter{Cooperative: true}, there, told(same), false},
+		"a rule of force holds":     {Arbiter{}, there, told(func(f *ledger.Fence) { f.Rule = AfterPodGone }), false},
+		"of another attachment":     {Arbiter{}, there, told(func(f *ledger.Fence) { f.Attachment = "before" }), false},
+		"it is not attached":        {Arbiter{}, []ledger.Event{again(), dataAt("q", "well", ledger.PodLive)}, told(same), false},
+		"none is, none was meant":   {Arbiter{}, []ledger.Event{again(), dataAt("q", "well", ledger.PodLive)}, told(func(f *ledger.Fence) { f.Attachment = "" }), false},
+		"the Node is gone":          {Arbiter{}, append(there, ledger.NodeGone{Name: "well"}), told(same), false},
+		"it is in doubt":            {Arbiter{}, inDoubt(), told(same), false},
+	} {
+		p := plannerOf(t, test.arbiter, "", ledger.Hold{}, test.facts...)
+		if got := p.disproved(test.old, p.at("well")); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// By which Node a machine was known in a boot: as the hold's entry tells, the Node that there is, or the
+// hold's holder; by none where none of them tells of that boot of that machine.
+func TestNodeOf(t *testing.T) {
+	entry := ledger.Fence{Node: "well", NodeUID: "of-entry", SystemUUID: "m", BootID: "b"}
+	is := ledger.NodeState{Name: "well", UID: "of-node", SystemUUID: "m", BootID: "b"}
+	holder := ledger.Hold{Node: "well", NodeUID: "of-hold", SystemUUID: "m", BootID: "b"}
+	other := ledger.NodeState{Name: "well", UID: "of-node", SystemUUID: "z", BootID: "c"}
+	for name, test := range map[string]struct {
+		old  ledger.Fence
+		n    ledger.NodeState
+		hold ledger.Hold
+		want string
+	}{
+		"the entry":                     {entry, is, holder, "of-entry"},
+		"an entry of another node":      {ledger.Fence{Node: "dead", NodeUID: "e", SystemUUID: "m", BootID: "b"}, is, holder, "of-node"},
+		"an entry of another machine":   {ledger.Fence{Node: "well", NodeUID: "e", SystemUUID: "z", BootID: "b"}, is, holder, "of-node"},
+		"an entry of another boot":      {ledger.Fence{Node: "well", NodeUID: "e", SystemUUID: "m", BootID: "c"}, is, holder, "of-node"},
+		"no entry":                      {ledger.Fence{}, is, holder, "of-node"},
+		"a Node of another machine":     {ledger.Fence{}, ledger.NodeState{Name: "well", UID: "n", SystemUUID: "z", BootID: "b"}, holder, "of-hold"},
+		"a Node of another boot":        {ledger.Fence{}, ledger.NodeState{Name: "well", UID: "n", SystemUUID: "m", BootID: "c"}, holder, "of-hold"},
+		"nobody has seen the Node":      {ledger.Fence{}, ledger.NodeState{Name: "well", SystemUUID: "m", BootID: "b"}, holder, "of-hold"},
+		"a holder of another machine":   {ledger.Fence{}, other, ledger.Hold{Node: "well", NodeUID: "h", SystemUUID: "y", BootID: "b"}, ""},
+		"a holder of another boot":      {ledger.Fence{}, other, ledger.Hold{Node: "well", NodeUID: "h", SystemUUID: "m", BootID: "y"}, ""},
+		"a holder of another node":      {ledger.Fence{}, other, ledger.Hold{Node: "dead", NodeUID: "h", SystemUUID: "m", BootID: "b"}, ""},
+		"a holder, and nothing else":    {ledger.Fence{}, other, holder, "of-hold"},
+		"nobody, and no hold is of one": {ledger.Fence{}, other, ledger.Hold{}, ""},
+	} {
+		p := &planner{volume: &ledger.Volume{ID: disk, Hold: &test.hold}}
+		if got := p.nodeOf(test.old, &ledger.Node{NodeState: test.n, Exists: true}, "m", "b"); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What is to be taken by force from a machine that had the name of the one that is there says nothing of
+// that one's outages, and counts as in use; all else is of the Node that there is.
+func TestFenceOfAFormerMachine(t *testing.T) {
+	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well")}
+	then := func(changes ...func(*ledger.NodeState)) []ledger.Event {
+		changes = append([]func(*ledger.NodeState){ofMachine("z", "c")}, changes...)
+		return append(first[:2:2], nodeAs("well", append(changes, func(n *ledger.NodeState) { n.Version, n.ReadySince = "7", 40 })...))
+	}
+	now := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "z", BootID: "c", Attachment: "awell", Since: 40, InUse: true}
+	was := ledger.Fence{Node: "well", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
+	ofBefore := now // the outage is that of the machine that is there
+	ofBefore.SystemUUID, ofBefore.BootID = was.SystemUUID, was.BootID
+	ofBoth := now // it lists the volume, too
+	ofBoth.SystemUUID, ofBoth.BootID = ledger.OtherMachine, ""
+	ofBothGone, ofBeforeGone := ofBoth, ofBefore
+	ofBothGone.Since, ofBeforeGone.Since = 0, 0
+	gone := ledger.NodeGone{Name: "well"}
+	taken := ledger.Unreported{Volume: disk, Node: "well", UID: "awell", Version: "1", Forced: true}
+	naming := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
+	by := func(rule string, f ledger.Fence) ledger.Fence { f.Rule = rule; return f }
+	held := func(f ledger.Fence) ledger.Fence { f.NodeUID = "h"; return f }
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		facts  []ledger.Event
+		rule   string
+		want   ledger.Fence
+	}{
+		"of a former machine":              {"", then(), AfterPodGone, by(AfterPodGone, was)},
+		"of one whose Node the hold names": {"well", then(), AfterPodGone, held(by(AfterPodGone, was))},
+		"by no rule":                       {"", then(), "", now},
+		"of one that is not Ready":         {"", then(silent), AfterPodGone, by(AfterPodGone, ofBefore)},
+		"of one whose pods wait for it":    {"", then(silent, using), AfterPodGone, by(AfterPodGone, ofBefore)},
+		"of one that has it in use itself": {"", then(silent, using, naming), AfterPodGone, by(AfterPodGone, ofBoth)},
+		"of one whose pods waited, gone":   {"", append(then(silent, using), gone), AfterPodGone, by(AfterPodGone, ofBeforeGone)},
+		"of one that had, and is gone":     {"", append(then(silent, using, naming), gone), AfterPodGone, by(AfterPodGone, ofBothGone)},
+		"of one gone, taken, another rule": {"", append(then(silent, using, naming), gone, taken), AfterUnreachable, by(AfterUnreachable, ofBothGone)},
+		"of the machine that is there":     {"", then(ofMachine("m", "b")), OutOfService, ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Since: 40, Rule: OutOfService}},
+	} {
+		hold := ledger.Hold{}
+		if test.heldAt != "" {
+			hold = ledger.Hold{NodeUID: "h", SystemUUID: "m", BootID: "b"}
+		}
+		p := plannerOf(t, Arbiter{}, test.heldAt, hold, test.facts...)
+		place := *p.at("well")
+		if name == "of a former machine" || name == "of one whose Node the hold names" {
+			place.InUse = false // whatever is said of it
+		}
+		if got := p.newFence(p.snapshot.Node("well"), &place, place.Own(), test.rule); got != test.want {
+			t.Errorf("%s:\n%+v, want\n%+v", name, got, test.want)
+		}
+	}
+}
+
+// What the hold says of an attachment that its kubelet may have forgotten: in which boot of which machine,
+// as far as that is known; nothing where the holder says the same.
+func TestDoubtedFenceTells(t *testing.T) {
+	granted := func(change func(*ledger.Hold)) ledger.Hold {
+		h := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
+		change(&h)
+		return h
+	}
+	nothing := func(*ledger.Hold) {}
+	fence := func(machine, boot string) ledger.Hold {
+		return ledger.Hold{Fences: []ledger.Fence{{Node: "well", NodeUID: "v", SystemUUID: machine, BootID: boot, Attachment: "awell", InUse: true}}}
+	}
+	unknown := []ledger.Event{madeAt("well"), ledger.HoldsInDoubt{}}
+	for name, test := range map[string]struct {
+		hold  ledger.Hold // as the API has it, at no node
+		is    ledger.Hold // as it is to be
+		facts []ledger.Event
+		old   ledger.Fence
+		says  bool
+		want  [3]string // NodeUID, SystemUUID, BootID
+	}{
+		"nothing is in doubt":            {ledger.Hold{}, ledger.Hold{}, []ledger.Event{again(), madeAt("well")}, ledger.Fence{}, false, [3]string{}},
+		"as seen":                        {ledger.Hold{}, ledger.Hold{}, inDoubt(), ledger.Fence{}, true, [3]string{"w2", "m", "b"}},
+		"the holder says the same":       {ledger.Hold{}, granted(nothing), inDoubt(), ledger.Fence{}, false, [3]string{}},
+		"the holder is another boot's":   {ledger.Hold{}, granted(func(h *ledger.Hold) { h.BootID = "y" }), inDoubt(), ledger.Fence{}, true, [3]string{"w2", "m", "b"}},
+		"the holder is another machine":  {ledger.Hold{}, granted(func(h *ledger.Hold) { h.SystemUUID = "y" }), inDoubt(), ledger.Fence{}, true, [3]string{"w2", "m", "b"}},
+		"the holder is another node":     {ledger.Hold{}, granted(func(h *ledger.Hold) { h.Node = "third" }), inDoubt(), ledger.Fence{}, true, [3]string{"w2", "m", "b"}},
+		"the holder is this Node":        {ledger.Hold{}, granted(func(h *ledger.Hold) { h.NodeUID = "w2" }), inDoubt(), ledger.Fence{}, true, [3]string{"w2", "m", "b"}},
+		"the holder, and an entry":       {ledger.Hold{}, granted(nothing), inDoubt(), ledger.Fence{Node: "well", NodeUID: "v", SystemUUID: "m", BootID: "b", Attachment: "awell"}, true, [3]string{"v", "m", "b"}},
+		"an entry of no known machine":   {fence("", ""), ledger.Hold{}, unknown, fence("", "").Fences[0], true, [3]string{"v", "", ""}},
+		"an entry of a machine, no boot": {fence("m", ""), ledger.Hold{}, unknown, fence("m", "").Fences[0], true, [3]string{"v", "m", ""}},
+		"an entry of a boot, no machine": {fence("", "b"), ledger.Hold{}, unknown, fence("", "b").Fences[0], true, [3]string{"v", "", "b"}},
+	} {
+		p := plannerOf(t, Arbiter{}, "", test.hold, test.facts...)
+		p.hold = test.is
+		place := p.at("well")
+		f, says := p.doubtedFence(test.old, p.snapshot.Node("well"), place, place.Own())
+		if says != test.says || says && (f.Attachment != "awell" || f.Since != 0 || f.Rule != "") || [3]string{f.NodeUID, f.SystemUUID, f.BootID} != test.want {
+			t.Errorf("%s: %t %+v", name, says, f)
+		}
+	}
+}
+
+// What may be mounted at one of several machines, though no rule of force has taken it, is said of the Node that there is:
+// when the attachment has gone, that one's kubelet may fail to count what it has mounted.
+func TestFenceOfSeveralMachines(t *testing.T) {
+	state := func(version string, reported ...ledger.VolumeID) ledger.Event {
+		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.Version, n.Reported = version, reported })
+	}
+	first := nodeAs("well", ofMachine("m", "b"), using)
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, first, madeAt("well"), state("7", disk), state("8"))
+	f, says := p.fence(ledger.Hold{}, p.at("well"))
+	if want := (ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: ledger.OtherMachine, Attachment: "awell", InUse: true}); !says || f != want {
+		t.Errorf("%t %+v", says, f)
+	}
+	if f, kept := p.mountOfBefore(f, nil); !kept || f.SystemUUID != "z" || f.BootID != "c" {
+		t.Errorf("it has left: %t %+v", kept, f)
+	}
+}
+
+// The Node is made again by the later one in the same boot: the hold names that Node, and so goes on telling of its mount
+// when somebody has deleted the VolumeAttachment.
+func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
+	state := func(uid, version string, reported ...ledger.VolumeID) ledger.Event {
+		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.UID, n.Version, n.Reported = uid, version, reported })
+	}
+	events := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), state("w", "7", disk), state("w", "8")}
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, events...)
+	f, _ := p.fence(ledger.Hold{}, p.at("well"))
+	was := ledger.Hold{Fences: []ledger.Fence{f}}
+
+	events = append(events, ledger.NodeGone{Name: "well"}, state("w2", "12"))
+	p = plannerOf(t, Arbiter{}, "", was, events...)
+	f, says := p.fence(was, p.at("well"))
+	if !says || f.NodeUID != "w2" {
+		t.Fatalf("the hold does not name the Node that there is: %t %+v", says, f)
+	}
+	was.Fences[0] = f
+	p = plannerOf(t, Arbiter{}, "", was, append(events, ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")})...)
+	if list := p.fences(was, ledger.Hold{}); len(list) != 1 || list[0].SystemUUID != "z" || list[0].BootID != "c" {
+		t.Errorf("its VolumeAttachment has been deleted: %+v", list)
+	}
+}
+
+// Beside another controller the hold tells of what was granted for a Node before, and of what was taken as
+// long as that outage lasts.
+func TestFenceBesideAnother(t *testing.T) {
+	before := ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}
+	user := dataAt("q", "dead", ledger.PodLive)
+	for name, test := range map[string]struct {
+		heldAt, node ledger.NodeName
+		hold         ledger.Hold
+		facts        []ledger.Event
+		want         bool
+	}{
+		"for a Node before":              {"well", "well", before, append(inDoubt(), user), true},
+		"for this Node":                  {"well", "well", ledger.Hold{NodeUID: "w2", SystemUUID: "m", BootID: "b"}, append(inDoubt(), user), false},
+		"held elsewhere":                 {"third", "well", ledger.Hold{NodeUID: "o", SystemUUID: "y", BootID: "y"}, append(inDoubt(), user), false},
+		"of the node that has it not":    {"well", "dead", before, append(inDoubt(), user), false},
+		"nothing was granted for a Node": {"well", "well", ledger.Hold{}, append(inDoubt(), user), false},
+	} {
+		p := plannerOf(t, Arbiter{Cooperative: true}, test.heldAt, test.hold, append([]ledger.Event{alive}, test.facts...)...)
+		p.hold = ledger.Hold{Node: "third"}
+		if _, got := p.fenceNow(ledger.Hold{}, p.at(test.node)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Waiter is a pod without a node that Fit has refused.
+type Waiter struct {
+	Request
+	// Nodes are those where the pod waits for slots. Its exclusive volumes it waits for wherever they
+	// are.
+	Nodes map[ledger.NodeName]bool
+}
+
+// Line is all that wait, in the order of their rank (CompareRequests), for decisions on the same
+// facts: the pending tickets of all nodes, and pods. Nobody gets what somebody could use who ranks
+// before. Pods get nothing here: what a pod needs is kept from the tickets that rank after it.
+//
+// It has a Queue for each node, which it makes when it is asked for. Not safe for parallel use.
+type Line struct {
+	arbiter  Arbiter
+	snapshot ledger.Snapshot
+	now      time.Time
+	pods     []Waiter
+	queues   map[ledger.NodeName]*Queue
+	kept     map[string]bool
+}
+
+// Line returns the line of the pending tickets and of these pods.
+func (a Arbiter) Line(s ledger.Snapshot, pods []Waiter, now time.Time) *Line {
+	l := &Line{arbiter: a, snapshot: s, now: now, pods: slices.Clone(pods), queues: map[ledger.NodeName]*Queue{}, kept: map[string]bool{}}
+	slices.SortFunc(l.pods, func(a, b Waiter) int { return CompareRequests(a.Request, b.Request) })
+	return l
+}
+
+// At returns the pending tickets of a node.
+func (l *Line) At(n ledger.NodeName) *Queue {
+	q := l.queues[n]
+	if q == nil {
+		q = l.queue(n)
+		l.queues[n] = q
+	}
+	return q
+}
+
+// Kept says whether the decisions so far have kept something free for a pod, by UID, that a ticket
+// would have got.
+func (l *Line) Kept(uid string) bool { return l.kept[uid] }
+
+// first says who ranks before a ticket and could use one of its volumes in its place: a pod, or
+// another ticket.
+func (q *Queue) first(w view) Verdict {
+	var reasons []Reason
+	for _, need := range w.request.Needs {
+		v := q.snapshot.Volume(need.Volume)
+		if need.Volume.IsZero() || !q.snapshot.AttachRequired(need.Volume.Driver) || v != nil && (w.migration(v) || w.target(v)) {
+			continue
+		}
+		exclusive := exclusive(access(q.snapshot, v, need.Access))
+		if exclusive || q.node == ledger.Detached {
+			reasons = append(reasons, q.keptForPods(w.request, need)...)
+		}
+		if v != nil {
+			reasons = append(reasons, q.firstElsewhereOf(w, v, need, exclusive)...)
+		}
+	}
+	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
+}
+
+// keptForPods says which pod a volume is kept for.
+func (q *Queue) keptForPods(r Request, need Need) []Reason {
+	for i := range q.line.pods {
+		pod := &q.line.pods[i]
+		if CompareRequests(pod.Request, r) > 0 {
+			return nil
+		}
+		if slices.ContainsFunc(pod.Needs, func(n Need) bool { return n.Volume == need.Volume }) {
+			q.line.kept[pod.Pod] = true
+			return []Reason{{Code: Outranked, Volume: need.Volume, Claim: need.Name, Who: pod.Who}}
+		}
+	}
+	return nil
+}
+
+// firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node
+// if both can't have it here. At this node a ticket that was not told yet why it waits counts for the
+// view (contends).
+func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
+	var before []Request
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
+		elsewhere := p.Node != q.node && (exclusive || p.Node == ledger.Detached || q.node == ledger.Detached)
+		onePod := p.Node == q.node && access(q.snapshot, v, need.Access) == ledger.AccessPod
+		for _, u := range p.Users {
+			t := q.snapshot.Ticket(u.Ticket)
+			if !elsewhere && !onePod && (p.Node != q.node || parametersOf(q.snapshot, u) == w.request.Parameters) {
+				continue
+			}
+			if t == nil || standingOf(q.snapshot, u) != asking || !elsewhere && contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
+				continue
+			}
+			if r := ticketAsks(t); CompareRequests(r, w.request) < 0 {
+				before = append(before, r)
+			}
+		}
+	}
+	slices.SortFunc(before, CompareRequests)
+	for _, r := range before {
+		t := q.snapshot.Ticket(r.Ticket)
+		if _, gets := q.line.At(t.Node).decision(t); gets {
+			return []Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: t.Node, Who: r.Who}}
+		}
+	}
+	return nil
+}
+
+// keepForPods keeps slots for the pods that rank before a request.
+func (q *Queue) keepForPods(r Request) {
+	for ; q.served < len(q.line.pods) && CompareRequests(q.line.pods[q.served].Request, r) < 0; q.served++ {
+		if pod := &q.line.pods[q.served]; pod.Nodes[q.node] {
+			q.keep(pod.Request)
+			q.keeping = append(q.keeping, pod)
+		}
+	}
+}
+
+// keptSlots notes the pods for which slots are kept that a ticket lacks.
+func (q *Queue) keptSlots(v Verdict) {
+	node := q.snapshot.Node(q.node)
+	for _, reason := range v.Reasons {
+		if reason.Code != NoFreeSlot || q.slots.used(node.Driver(reason.Driver))-q.slots.handed[reason.Driver].kept >= reason.Limit {
+			continue
+		}
+		for _, pod := range q.keeping {
+			if slices.ContainsFunc(pod.Needs, func(n Need) bool { return n.Volume.Driver == reason.Driver }) {
+				q.line.kept[pod.Pod] = true
+			}
+		}
+	}
+}
+
+// Yielding are the tickets that alone keep a pod from a node: once they have yielded, the pod fits.
+func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) []ledger.TicketID {
+	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}
+	if !r.ofPod() || !w.fit().Allowed() {
+		return nil
+	}
+	w.yielded = false
+	var list []ledger.TicketID
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil || !s.AttachRequired(v.ID.Driver) {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			p := &v.NodeVolumes[i]
+			for _, u := range p.Users {
+				keeps := p.Node != n && exclusive(access(s, v, need.Access)) || p.Node == n && parametersOf(s, u) != r.Parameters || p.Node == ledger.Detached
+				if keeps && standingOf(s, u) == living && yields(s, u, r) && w.blocks(v, p, u) && !slices.Contains(list, u.Ticket) {
+					list = append(list, u.Ticket)
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// NewNode says what would keep a request from a node that is new to the
+// cluster: nothing is there yet, and every driver has room, but for a limit
+// that a policy sets. What is refused here waits for its claims and volumes, or
+// for those who hold them, and adding nodes doesn't help.
+func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
+	return view{arbiter: a, snapshot: s, request: r, now: now}.newNode()
+}
+
+func (w view) newNode() Verdict {
+	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(w.request.Who.Namespace)
+}
+
+// Nowhere says whether a request fits no node there is, and none that may be
+// added. Its reasons are those of NewNode; false when some node is allowed, or
+// a new one would be, also if it is so only once tickets have yielded.
+//
+// Only nodes that the reasons name are judged, unless a policy's limit is among
+// them: a volume can be kept from all nodes but where it is.
+func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
+	v := a.NewNode(s, r, now)
+	if v.Allowed() || (view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
+		return v, false
+	}
+	for _, reason := range v.Reasons {
+		if reason.Code == NoFreeSlot {
+			return v, !a.fitsAny(s, r, now)
+		}
+	}
+	return v, !slices.ContainsFunc(v.Reasons, func(reason Reason) bool {
+		return There(s, reason.Node) && a.Fit(s, r, reason.Node, now).Allowed()
+	})
+}
+
+// There says whether a node is in the cluster: it has a Node, or a CSINode. Fit does not
+// ask: schedulers ask it about nodes that are there.
+func There(s ledger.Snapshot, name ledger.NodeName) bool {
+	n := s.Node(name)
+	return n != nil && (n.Exists || n.CSINode)
+}
+
+func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
+	for n := range s.Nodes() {
+		if There(s, n.Name) && a.Fit(s, r, n.Name, now).Allowed() {
+			return true
+		}
+	}
+	return false
+}
+
+// policed says which drivers' policies leave less room at any node than the
+// request needs.
+func (w view) policed() []Reason {
+	var reasons []Reason
+	for driver := range w.drivers() {
+		policy := PolicyFor(w.snapshot, driver, "")
+		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, policy)
+		needed, _ := w.fresh(driver)
+		if limit != ledger.NoLimit && needed > limit {
+			reasons = append(reasons, Reason{Code: NoFreeSlot, Driver: driver, Limit: limit, Needed: needed, Policy: policy.Name})
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// machineSpeaks is node well with a moorage-node that says changes of what says has.
+func machineSpeaks(changes ...func(*ledger.NodeWord)) []ledger.Event {
+	return []ledger.Event{again(), madeAt("well"), says(changes...)}
+}
+
+// asked has a word owe the answer to a look, and hasLooked answer it.
+func asked(w *ledger.NodeWord)     { w.Look = 1 }
+func hasLooked(w *ledger.NodeWord) { w.Look, w.Looked = 1, 1 }
+func partly(w *ledger.NodeWord)    { w.Whole = false }
+func forgot(w *ledger.NodeWord)    { finds(w); w.Forgotten = w.Has }
+func ofBoot(boot string) func(*ledger.NodeWord) {
+	return func(w *ledger.NodeWord) { w.BootID = boot }
+}
+
+// ordered has a word name an order to unstage the volume that stands.
+func ordered(w *ledger.NodeWord) {
+	w.Orders = []ledger.UnstageOrder{{Volume: disk, Number: 1, BootID: "b", KubeletStarted: 1, Seconds: 30}}
+}
+
+// What a node's word says of a volume: that it is gone, only where it has looked since it was asked,
+// has read all that may be about it, and does not name it; less, where it can't read everything.
+func TestWhatAWordSays(t *testing.T) {
+	for name, test := range map[string]struct {
+		word          []func(*ledger.NodeWord)
+		look          int32
+		gone, nothing bool
+	}{
+		"it has looked, and finds nothing":      {[]func(*ledger.NodeWord){hasLooked}, 1, true, false},
+		"it has not looked":                     {[]func(*ledger.NodeWord){asked}, 1, false, false},
+		"nobody has asked":                      {[]func(*ledger.NodeWord){hasLooked}, 0, false, false},
+		"it finds the volume":                   {[]func(*ledger.NodeWord){hasLooked, finds}, 1, false, false},
+		"it can't read everything":              {[]func(*ledger.NodeWord){hasLooked, partly}, 1, false, true},
+		"it can't, and finds the volume":        {[]func(*ledger.NodeWord){hasLooked, partly, finds}, 1, false, false},
+		"it can't, and has not looked":          {[]func(*ledger.NodeWord){asked, partly}, 1, false, false},
+		"its word is of another boot":           {[]func(*ledger.NodeWord){hasLooked, ofBoot("a")}, 1, false, true},
+		"it can't read what may be of a volume": {[]func(*ledger.NodeWord){hasLooked, func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }}, 1, false, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, machineSpeaks(test.word...)...)
+		place := *p.at("well")
+		place.Proof.Look = test.look
+		if got := saidGone(p.snapshot, p.volume, &place); got != test.gone {
+			t.Errorf("%s: gone: %t", name, got)
+		}
+		if got := sawNothing(p.snapshot.Node("well"), disk, &place); got != test.nothing {
+			t.Errorf("%s: nothing seen: %t", name, got)
+		}
+	}
+}
+
+// The word of a node that has fallen silent still has a volume that the kubelet had forgotten by then,
+// once the volume has left volumesAttached.
+func TestStagedByOldWord(t *testing.T) {
+	late := auditTime.Add(LookPatience)
+	for name, test := range map[string]struct {
+		word  []func(*ledger.NodeWord)
+		stage ledger.ProofStage
+		look  int32
+		now   time.Time
+		want  bool
+	}{
+		"it has forgotten it, and is silent": {[]func(*ledger.NodeWord){forgot, asked}, ledger.ProofUnreported, 0, late, true},
+		"it answers":                         {[]func(*ledger.NodeWord){forgot, asked}, ledger.ProofUnreported, 0, late.Add(-1), false},
+		"nothing is proved":                  {[]func(*ledger.NodeWord){forgot, asked}, ledger.ProofNone, 0, late, false},
+		"no pod wants it, either":            {[]func(*ledger.NodeWord){forgot, asked}, ledger.ProofUnwanted, 0, late, true},
+		"a pod's folder names it":            {[]func(*ledger.NodeWord){finds, asked}, ledger.ProofUnreported, 0, late, false},
+		"it does not find it":                {[]func(*ledger.NodeWord){asked}, ledger.ProofUnreported, 0, late, false},
+		"of another boot":                    {[]func(*ledger.NodeWord){forgot, asked, ofBoot("a")}, ledger.ProofUnreported, 0, late, false},
+		"of another Node":                    {[]func(*ledger.NodeWord){forgot, asked, func(w *ledger.NodeWord) { w.NodeUID = "w" }}, ledger.ProofUnreported, 0, late, false},
+		"it has looked since it was asked":   {[]func(*ledger.NodeWord){forgot, func(w *ledger.NodeWord) { w.Look, w.Looked = 2, 1 }}, ledger.ProofUnreported, 1, late, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, machineSpeaks(test.word...)...)
+		place := *p.at("well")
+		place.Proof.Stage, place.Proof.Look = test.stage, test.look
+		if got := stagedByOldWord(p.snapshot.Node("well"), disk, &place, test.now); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Where the policy requires the word of moorage-node, its silence counts as in use; not of what has no
+// VolumeAttachment, nor for who hears no nodes.
+func TestRequiredWord(t *testing.T) {
+	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
+	iscsi := ledger.Policy{Name: "i", Version: "1", Driver: "kubernetes.io/iscsi", RequireNodeWord: true}
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		facts   []ledger.Event
+		look    int32
+		want    bool
+	}{
+		"nobody speaks":             {Arbiter{}, []ledger.Event{requires, madeAt("well")}, 0, true},
+		"no policy":                 {Arbiter{}, []ledger.Event{madeAt("well")}, 0, false},
+		"who hears no nodes":        {Arbiter{HearsNoNodes: true}, []ledger.Event{requires, madeAt("well")}, 0, false},
+		"it speaks":                 {Arbiter{}, append(machineSpeaks(), requires), 0, false},
+		"it owes an answer":         {Arbiter{}, append(machineSpeaks(asked), requires), 0, true},
+		"it has said that it left":  {Arbiter{}, append(machineSpeaks(func(w *ledger.NodeWord) { w.Look, w.Looked = 2, 1 }), requires), 1, false},
+		"of what has no attachment": {Arbiter{}, []ledger.Event{requires, iscsi, madeAt("well")}, 0, true},
+	} {
+		p := plannerOf(t, test.arbiter, "", ledger.Hold{}, test.facts...)
+		place := *p.at("well")
+		place.Proof.Look = test.look
+		if got := test.arbiter.unsaid(p.snapshot, p.volume, &place, auditTime.Add(LookPatience)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		none := *p.volume
+		none.ID = ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+		if requiresWord(p.snapshot, &none) {
+			t.Errorf("%s: it is required of a volume without attachments", name)
+		}
+	}
+}
+
+// Of a volume that is staged people are told how old that word is, or what moorage-node does about it.
+func TestWhatIsToldOfAStagedVolume(t *testing.T) {
+	late := auditTime.Add(LookPatience)
+	repairs := ledger.Policy{Name: "p", Version: "1", Driver: "d", RepairStaged: true}
+	older := func(w *ledger.NodeWord) { asked(w); forgot(w) }
+	doubts := func(changes ...func(*ledger.NodeWord)) []ledger.Event { return inDoubt(says(changes...)) }
+	failedOnce := []ledger.Event{ledger.UnstageNotOrdered{Volume: disk, Node: "well"}}
+	for name, test := range map[string]struct {
+		facts  []ledger.Event
+		proof  ledger.Proof
+		now    time.Time
+		code   ledger.Code
+		detail string // what it begins with; empty: none
+	}{
+		"the word is new, nothing is done":   {machineSpeaks(finds), ledger.Proof{}, auditTime, StagedAtNode, ""},
+		"it is to be unstaged":               {append(machineSpeaks(finds), repairs), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node is to unstage it"},
+		"it is ordered":                      {machineSpeaks(finds, ordered), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node is to unstage it"},
+		"it is silent, and had forgotten it": {machineSpeaks(older), ledger.Proof{Stage: ledger.ProofUnreported}, late, StagedAtNode, oldWord},
+		"silent, and an order stands":        {machineSpeaks(older, func(w *ledger.NodeWord) { ordered(w); w.Look = 2 }), ledger.Proof{Stage: ledger.ProofUnreported}, late, StagedAtNode, "moorage-node is to unstage it"},
+		"in doubt, and not asked":            {doubts(finds), ledger.Proof{}, auditTime, StagedAtNode, lastWord},
+		"in doubt, and has looked":           {doubts(finds, hasLooked), ledger.Proof{Look: 1}, auditTime, StagedAtNode, ""},
+		"in doubt, and an order stands":      {doubts(finds, ordered), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node is to unstage it"},
+		"a call is under way":                {machineSpeaks(finds, isCalling), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node is to unstage it"},
+		"a call without an answer":           {machineSpeaks(isCalling), ledger.Proof{}, auditTime, UnstageUnanswered, "moorage-node goes on to call it"},
+		"a call, and it has failed before":   {append(machineSpeaks(finds, isCalling), failedOnce...), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node goes on to call it. It said last"},
+		"a call, and nobody answers":         {machineSpeaks(finds, isCalling, asked), ledger.Proof{}, late, StagedAtNode, "moorage-node does not answer there"},
+		"a call, and it may not":             {machineSpeaks(finds, isCalling, func(w *ledger.NodeWord) { w.Repairs = false }), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node there does not call it any more"},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		place := *p.at("well")
+		place.Proof = test.proof
+		got := stayingAt(p.snapshot, p.volume, &place, Reason{}, test.now)
+		if got.Code != test.code || !strings.HasPrefix(got.Detail, test.detail) || test.detail == "" && got.Detail != "" {
+			t.Errorf("%s: %s %q", name, got.Code, got.Detail)
+		}
+	}
+}
+
+// What a detach asks a node after the volume has left its volumesAttached, and for which answers it
+// waits: for none where nobody can give one.
+func TestAsksNode(t *testing.T) {
+	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
+	doubts := func(changes ...func(*ledger.NodeWord)) []ledger.Event { return inDoubt(says(changes...)) }
+	for name, test := range map[string]struct {
+		facts   []ledger.Event
+		proof   ledger.Proof
+		after   time.Duration
+		waits   bool
+		want    Action
+		recheck time.Duration
+	}{
+		"it was not asked":                    {machineSpeaks(), ledger.Proof{}, 0, true, AskNode, 0},
+		"it was":                              {machineSpeaks(asked), ledger.Proof{Look: 1}, 10 * time.Second, true, 0, 20 * time.Second},
+		"it was, and is silent":               {machineSpeaks(asked), ledger.Proof{Look: 1}, LookPatience, false, 0, 0},
+		"silent, and its word is required":    {append(machineSpeaks(asked), requires), ledger.Proof{Look: 1}, LookPatience, true, 0, 0},
+		"who was asked is gone":               {machineSpeaks(), ledger.Proof{Look: 1}, 0, true, AskNode, 0},
+		"it has looked":                       {machineSpeaks(hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0},
+		"it has looked, and finds it":         {machineSpeaks(hasLooked, finds), ledger.Proof{Look: 1}, 0, true, 0, 0},
+		"it has said that it came and went":   {machineSpeaks(), ledger.Proof{Unstaged: true}, 0, false, 0, 0},
+		"came and went, its word is required": {append(machineSpeaks(), requires), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0},
+		"it can't read everything, and looks": {machineSpeaks(partly, hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0},
+		"there is no moorage-node":            {[]ledger.Event{again(), madeAt("well"), requires}, ledger.Proof{}, 0, false, 0, 0},
+		"there is none, nor a policy":         {[]ledger.Event{again(), madeAt("well")}, ledger.Proof{}, 0, false, 0, 0},
+		"in doubt, and it was not asked":      {doubts(), ledger.Proof{}, 0, true, AskNode, 0},
+		"in doubt, and it came and went":      {doubts(), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0},
+		"in doubt, and it has looked":         {doubts(hasLooked), ledger.Proof{Look: 1}, 0, true, 0, 0},
+		"in doubt, and it has looked twice":   {doubts(hasLooked), ledger.Proof{Look: 1, Again: true}, 0, false, 0, 0},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		p.now = auditTime.Add(test.after)
+		place := *p.at("well")
+		place.Proof = test.proof
+		if got := p.asksNode(p.snapshot.Node("well"), &place, place.Own()); got != test.waits || only(p) != test.want {
+			t.Errorf("%s: it waits: %t, %+v", name, got, p.plan.Steps)
+		}
+		if got := p.plan.Recheck; got.IsZero() != (test.recheck == 0) || test.recheck != 0 && !got.Equal(p.now.Add(test.recheck)) {
+			t.Errorf("%s: looked at again in %s", name, got.Sub(p.now))
+		}
+	}
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, machineSpeaks()...)
+	place := p.at("well")
+	p.volume = &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}
+	if p.asksNode(p.snapshot.Node("well"), place, nil) || len(p.plan.Steps) > 0 {
+		t.Errorf("a node is asked about a volume without attachments: %+v", p.plan.Steps)
+	}
+}
+
+// A node looks a second time for a volume in doubt when nothing of it was there for a while; at once where
+// the controller is hurried.
+func TestAsksAgain(t *testing.T) {
+	looked := func(at time.Duration) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			l.Apply(auditTime, ledger.Unreported{Volume: disk, Node: "well", UID: "awell", Version: "1", Doubted: true})
+			l.Apply(auditTime, ledger.LookAsked{Volume: disk, Node: "well", UID: "awell", Version: "1", Look: 1})
+			l.Apply(auditTime.Add(at), says(hasLooked, func(w *ledger.NodeWord) { w.Version = "2" }))
+		}
+	}
+	for name, test := range map[string]struct {
+		hurried bool
+		look    func(*ledger.Ledger)
+		again   bool
+		after   time.Duration
+		waits   bool
+		want    Action
+		recheck time.Duration
+	}{
+		"nothing for a while":         {false, looked(time.Second), false, 16 * time.Second, true, AskNode, 0},
+		"not so long":                 {false, looked(time.Second), false, 6 * time.Second, true, 0, 10 * time.Second},
+		"not so long, and hurried":    {true, looked(time.Second), false, 6 * time.Second, true, AskNode, 0},
+		"not taken in yet":            {false, func(*ledger.Ledger) {}, false, 20 * time.Second, true, 0, 0},
+		"not taken in yet, hurried":   {true, func(*ledger.Ledger) {}, false, 20 * time.Second, true, 0, 0},
+		"it has looked a second time": {false, looked(time.Second), true, 16 * time.Second, false, 0, 0},
+	} {
+		s, v, _ := concerned(t, "", "", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
+			for _, e := range inDoubt(says()) {
+				l.Apply(auditTime, e)
+			}
+			test.look(l)
+		})
+		p := Arbiter{Hurried: test.hurried}.planner(s, v, auditTime.Add(test.after))
+		place := *p.at("well")
+		place.Proof.Again = test.again
+		got := p.asksAgain(s.Node("well"), &place, place.Own())
+		if got != test.waits || only(p) != test.want {
+			t.Errorf("%s: it waits: %t, %+v", name, got, p.plan.Steps)
+		}
+		if got := p.plan.Recheck; got.IsZero() != (test.recheck == 0) || test.recheck != 0 && !got.Equal(p.now.Add(test.recheck)) {
+			t.Errorf("%s: looked at again in %s", name, got.Sub(p.now))
+		}
+	}
+}
+
+// That doubt is over only when a node has looked twice, in the boot that is meant, and says still that
+// there is nothing.
+func TestEmptied(t *testing.T) {
+	twice := ledger.Proof{Look: 1, Again: true}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		proof ledger.Proof
+		want  bool
+	}{
+		"it has looked twice":  {inDoubt(says(hasLooked)), twice, true},
+		"it has looked once":   {inDoubt(says(hasLooked)), ledger.Proof{Look: 1}, false},
+		"it finds it by now":   {inDoubt(says(hasLooked, finds)), twice, false},
+		"it has not looked":    {inDoubt(says(asked)), twice, false},
+		"nothing is in doubt":  {machineSpeaks(hasLooked), twice, false},
+		"another boot is here": {inDoubt(again(ofMachine("z", "b"), func(n *ledger.NodeState) { n.Version = "8" }), says(hasLooked)), twice, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		place := *p.at("well")
+		place.Proof = test.proof
+		if got := p.emptied(&place); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// After a question that the API server has refused the next one waits, and is looked at when the pause
+// is over, or the patience, whatever comes first.
+func TestAskAfterARefusal(t *testing.T) {
+	refused := func(since, last time.Duration) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			l.Apply(auditTime.Add(since), ledger.LookRefused{Node: "well"})
+			l.Apply(auditTime.Add(last), ledger.LookRefused{Node: "well"})
+		}
+	}
+	for name, test := range map[string]struct {
+		refused func(*ledger.Ledger)
+		after   time.Duration
+		want    Action
+		recheck time.Duration
+	}{
+		"it was not refused":             {func(*ledger.Ledger) {}, time.Minute, AskNode, 0},
+		"just refused":                   {refused(0, 0), 0, 0, 5 * time.Second},
+		"the pause is over":              {refused(0, 0), 5 * time.Second, AskNode, 0},
+		"the patience is over first":     {refused(0, 20*time.Second), 25 * time.Second, 0, 5 * time.Second},
+		"the patience is over by now":    {refused(0, 20*time.Second), 30 * time.Second, 0, 10 * time.Second},
+		"the pause is over before":       {refused(0, 6*time.Second), 7 * time.Second, 0, 5 * time.Second},
+		"the patience has been over":     {refused(0, time.Minute), 70 * time.Second, 0, 50 * time.Second},
+		"refused for hours, the longest": {refused(0, 2*time.Hour), 2*time.Hour + time.Minute, 0, 4 * time.Minute},
+	} {
+		s, v, _ := concerned(t, "", "", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
+			for _, e := range machineSpeaks() {
+				l.Apply(auditTime, e)
+			}
+			test.refused(l)
+		})
+		p := Arbiter{}.planner(s, v, auditTime.Add(test.after))
+		p.ask(s.Node("well"), p.at("well"), p.at("well").Own(), time.Time{})
+		if got := only(p); got != test.want {
+			t.Errorf("%s: %+v", name, p.plan.Steps)
+		}
+		if got := p.plan.Recheck; got.IsZero() != (test.recheck == 0) || test.recheck != 0 && !got.Equal(p.now.Add(test.recheck)) {
+			t.Errorf("%s: looked at again in %s", name, got.Sub(p.now))
+		}
+	}
+}
+
+// Where a volume may not leave a node without its answer, the next question follows a refused one, but
+// where the kubelet's word keeps the volume there, or nobody answers.
+func TestAskAgain(t *testing.T) {
+	used := func(p *ledger.NodeVolume) { p.InUse = true }
+	same := func(*ledger.NodeVolume) {}
+	lists := again(func(n *ledger.NodeState) { n.Version, n.InUse = "8", []ledger.VolumeID{disk} })
+	for name, test := range map[string]struct {
+		facts   []ledger.Event
+		refused bool
+		change  func(*ledger.NodeVolume)
+		want    Action
+	}{
+		"it was refused":                   {machineSpeaks(), true, same, AskNode},
+		"it was not":                       {machineSpeaks(), false, same, 0},
+		"nobody answers":                   {machineSpeaks(ofBoot("a")), true, same, 0},
+		"in use":                           {machineSpeaks(), true, used, 0},
+		"in doubt":                         {inDoubt(says()), true, same, AskNode},
+		"in doubt, and the kubelet has it": {inDoubt(says(), lists), true, same, 0},
+	} {
+		s, v, _ := concerned(t, "", "", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
+			for _, e := range test.facts {
+				l.Apply(auditTime, e)
+			}
+			if test.refused {
+				l.Apply(auditTime, ledger.LookRefused{Node: "well"})
+			}
+		})
+		p := Arbiter{}.planner(s, v, auditTime.Add(time.Minute))
+		place := *p.at("well")
+		test.change(&place)
+		p.askAgain(s.Node("well"), &place, place.Own())
+		if got := only(p); got != test.want {
+			t.Errorf("%s: %+v", name, p.plan.Steps)
+		}
+		p = Arbiter{}.planner(s, &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}, auditTime.Add(time.Minute))
+		if p.askAgain(s.Node("well"), &ledger.NodeVolume{Node: "well"}, nil); len(p.plan.Steps) > 0 {
+			t.Errorf("%s: of a volume without attachments: %+v", name, p.plan.Steps)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// How long the node of a granted ticket has been gone: as this process has seen, or an earlier one that saw the same
+// outage begin; by the time that its policy has for a Node that is deleted, or for one that is not Ready.
+func TestNodeGoneOfATicket(t *testing.T) {
+	after := func(deleted, lost time.Duration) ledger.Event {
+		return ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: &deleted, TicketsLost: &lost}
+	}
+	granted := func(changes ...func(*ledger.Ticket)) ledger.Event {
+		return asksAt("m", ledger.TypeManual, "dead", append([]func(*ledger.Ticket){grantedNow}, changes...)...)
+	}
+	earlier := func(o ledger.Outage) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.NodeGone = o } }
+	outage := nodeAs("dead", silent, func(n *ledger.NodeState) { n.ReadySince = 40 })
+	lease := ledger.NodeLease{Node: "dead", Renewed: 7}
+	seen := ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}
+	other := ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x", Since: 39, Renewed: 7}
+	for name, test := range map[string]struct {
+		facts []ledger.Event // after the ticket
+		k     ledger.Event
+		left  time.Duration // after two minutes; -1: no rule
+		keep  ledger.Outage
+	}{
+		"not Ready":                       {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
+		"no time for it":                  {[]ledger.Event{after(10*time.Minute, never), outage, lease}, granted(), -1, ledger.Outage{}},
+		"at once":                         {[]ledger.Event{after(never, 0), outage, lease}, granted(), 0, ledger.Outage{Elapsed: 2 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}},
+		"Ready":                           {[]ledger.Event{after(0, 0), alive}, granted(), -1, ledger.Outage{}},
+		"deleted":                         {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x"}},
+		"it only asks":                    {[]ledger.Event{after(0, 0), outage, lease}, asksAt("m", ledger.TypeManual, "dead"), -1, ledger.Outage{}},
+		"an earlier process began":        {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(earlier(seen)), 5 * time.Minute, ledger.Outage{Elapsed: 5 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}},
+		"an earlier one, another outage":  {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(earlier(other)), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
+		"an earlier one, and it saw all":  {[]ledger.Event{after(never, 10*time.Minute), alive, nodeAs("dead", silent, func(n *ledger.NodeState) { n.Version, n.ReadySince = "8", 40 }), lease}, granted(earlier(seen)), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
+		"nobody has read the Lease":       {[]ledger.Event{after(never, 10*time.Minute), outage}, granted(earlier(seen)), 8 * time.Minute, seen},
+		"nobody knows its node":           {[]ledger.Event{after(0, 0)}, asksAt("m", ledger.TypeManual, "", grantedNow), -1, ledger.Outage{}},
+		"its volumes are of no driver":    {[]ledger.Event{outage, lease, after(never, 10*time.Minute)}, granted(func(k *ledger.Ticket) { k.Volumes = nil }), -1, ledger.Outage{}},
+		"a first look after it was gone":  {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(earlier(ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x"})), 5 * time.Minute, ledger.Outage{Elapsed: 5 * time.Minute, NodeUID: "x"}},
+		"that of another Node, and gone ": {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(earlier(ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "y"})), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x"}},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{test.k}, test.facts...)...)
+		f, keep := nodeGone(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime.Add(2*time.Minute))
+		if (f.Rule == "") != (test.left < 0) || test.left >= 0 && f.Left != test.left || keep != test.keep {
+			t.Errorf("%s: %+v, keeps %+v", name, f, keep)
+		}
+	}
+}
+
+// A ticket that moves leaves a node that is emptied or gone; while it waits, it goes to none that the controller would
+// not choose.
+func TestLeavesItsNode(t *testing.T) {
+	moving := func(n ledger.NodeName, changes ...func(*ledger.Ticket)) ledger.Event {
+		return asksAt("m", ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }}, changes...)...)
+	}
+	stays := func(k *ledger.Ticket) { k.OnDrain = ledger.StayOnDrain }
+	cordoned := nodeAs("well", func(n *ledger.NodeState) { n.Draining = true })
+	gone := []ledger.Event{ledger.NodeGone{Name: "well"}}
+	atOnce := ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: new(time.Duration), TicketsLost: new(time.Duration)}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		cause EndCause
+		want  string // what people are told; empty: it does not
+	}{
+		"its node is well":          {[]ledger.Event{moving("well")}, "", ""},
+		"cordoned":                  {[]ledger.Event{moving("well"), cordoned}, EndNodeCordoned, "is cordoned"},
+		"cordoned, and granted":     {[]ledger.Event{moving("well", grantedNow), cordoned}, EndNodeCordoned, "is cordoned"},
+		"cordoned, and it stays":    {[]ledger.Event{moving("well", stays), cordoned}, "", ""},
+		"not Ready":                 {[]ledger.Event{moving("well"), nodeAs("well", silent)}, "", "takes no tickets now"},
+		"not Ready, and granted":    {[]ledger.Event{moving("well", grantedNow), nodeAs("well", silent)}, "", ""},
+		"not Ready, and it is time": {[]ledger.Event{moving("well", grantedNow), nodeAs("well", silent), atOnce}, EndNodeUnreachable, "is not ready"},
+		"not Ready, and it stays":   {[]ledger.Event{moving("well", stays), nodeAs("well", silent)}, "", ""},
+		"it has none yet":           {[]ledger.Event{moving("")}, "", ""},
+		"gone":                      {append([]ledger.Event{moving("well")}, gone...), "", "takes no tickets now"},
+		"gone, granted, and time":   {append([]ledger.Event{moving("well", grantedNow), atOnce}, gone...), EndNodeDeleted, "does not exist any more"},
+		"emptied, and then deleted": {append([]ledger.Event{moving("well", grantedNow), cordoned}, gone...), "", ""},
+		"a node that nobody knows":  {[]ledger.Event{moving("nowhere", func(k *ledger.Ticket) { k.Volumes = nil })}, "", "takes no tickets now"},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
+		got := leaves(p.snapshot, k, auditTime)
+		if len(got) > 0 != (test.want != "") || test.want != "" && (got[0].Detail != test.want || got[0].Code != LeavesNode || got[0].Node != k.Node) || MovesFor(p.snapshot, k, auditTime) != test.cause {
+			t.Errorf("%s: %+v, %q", name, got, MovesFor(p.snapshot, k, auditTime))
+		}
+	}
+	if got := EndCauses(); !slices.Equal(got, []EndCause{"TimeOver", "NodeCordoned", "NodeDeleted", "NodeUnreachable"}) && len(slices.Compact(slices.Sorted(slices.Values(got)))) != 4 {
+		t.Errorf("causes: %q", got)
+	}
+}
+
+// Of those that keep slots for a volume at other nodes the one that ranks first is told, to whoever ranks after it.
+func TestWhoKeepsSlotsElsewhere(t *testing.T) {
+	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
+		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)
+	}
+	own := Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}, Needs: []Need{{Name: "data", Volume: disk, Access: ledger.AccessNode}}}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  string
+		at    ledger.NodeName
+	}{
+		"nobody":                     {nil, "", ""},
+		"one that ranks before":      {[]ledger.Event{waits("a", "dead", 4)}, "a", "dead"},
+		"one that ranks after":       {[]ledger.Event{waits("a", "dead", 6)}, "", ""},
+		"the request itself":         {[]ledger.Event{waits("m", "dead", 5)}, "", ""},
+		"one at this node":           {[]ledger.Event{waits("a", "well", 4)}, "", ""},
+		"the older of two":           {[]ledger.Event{waits("a", "dead", 4), waits("b", "dead", 3)}, "b", "dead"},
+		"the older, seen first":      {[]ledger.Event{waits("b", "dead", 3), waits("a", "dead", 4)}, "b", "dead"},
+		"the older, at another node": {[]ledger.Event{waits("a", "dead", 4), waits("b", "third", 3)}, "b", "third"},
+		"one that is granted":        {[]ledger.Event{waits("a", "dead", 4, grantedNow)}, "", ""},
+		"one that waits for others":  {[]ledger.Event{asksAt("a", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created, k.Reason = 4, string(HeldElsewhere) })}, "", ""},
+		"one that yields":            {[]ledger.Event{asksAt("a", ledger.TypeBackup, "dead", func(k *ledger.Ticket) { k.Created, k.Reason = 4, string(NoFreeSlot) })}, "", ""},
+		"a pod":                      {[]ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "", ""},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{alive}, test.facts...)...)
+		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
+		for range 2 { // the second time it is known
+			got, kept := q.keptElsewhere(own)
+			if kept != (test.want != "") || got.request.Who.Name != test.want || got.node != test.at || kept && got.need.Name != "data" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		if _, kept := q.keptElsewhere(Request{}); kept {
+			t.Errorf("%s: for a request for nothing", name)
+		}
+	}
+}
+
+// What Fit looks at of a node: whatever differs there may let a pod fit.
+func TestAlikeNodes(t *testing.T) {
+	for name, change := range map[string]func(*ledger.Node){
+		"Shutdown": func(n *ledger.Node) { n.Shutdown = true }, "OutOfService": func(n *ledger.Node) { n.OutOfService = true },
+		"CutOff": func(n *ledger.Node) { n.CutOff = []string{"d"} }, "FencedAt": func(n *ledger.Node) { n.FencedAt = []ledger.FencedAt{{Void: true}} },
+		"Draining": func(n *ledger.Node) { n.Draining = true }, "Labels": func(n *ledger.Node) { n.Labels = map[string]string{"a": "b"} },
+		"Reporting": func(n *ledger.Node) { n.Reporting = true }, "ReadySince": func(n *ledger.Node) { n.ReadySince = 1 },
+	} {
+		a, b := &ledger.Node{}, &ledger.Node{}
+		if change(b); alike(a, b) || alike(b, a) || !alike(b, b) {
+			t.Errorf("nodes that differ in %s are alike", name)
+		}
+	}
+}
+
+// What a hold says of why no time runs, it says where nothing else is to be said.
+func TestSayBrake(t *testing.T) {
+	brake := Brake{Zone: ledger.Zone{Name: "a"}, Over: ledger.MaxUnreachable{Percent: 55}}
+	for name, test := range map[string]struct {
+		f    forcing
+		h    ledger.Hold
+		want ledger.Code
+	}{
+		"a brake":                    {forcing{Brake: brake}, ledger.Hold{}, NodeUnreachable},
+		"no brake":                   {forcing{}, ledger.Hold{}, ""},
+		"a rule is timed beside it":  {forcing{Rule: AfterPodGone, Left: 1, Brake: brake}, ledger.Hold{}, ""},
+		"the hold says another word": {forcing{Brake: brake}, ledger.Hold{Reason: InUse, Message: "x"}, InUse},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{})
+		p.sayBrake(&test.h, p.at("dead"), test.f)
+		if test.h.Reason != test.want || (test.h.Message == "") != (test.want == "") {
+			t.Errorf("%s: %+v", name, test.h)
+		}
+	}
+}
+
+// What the audit says of the attachment at a node.
+func TestAttachedWhere(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  string
+	}{
+		"attached":       {[]ledger.Event{madeAt("well")}, "well"},
+		"it goes":        {[]ledger.Event{madeAt("well", goes)}, "well (being detached)"},
+		"its detach":     {[]ledger.Event{madeAt("well", refusedToGo)}, "well (its detach fails)"},
+		"nothing is now": {[]ledger.Event{dataAt("q", "well", ledger.PodLive)}, "well"},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		if got := attachedWhere(p.at("well")); got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A volume that many share is free for who wants it detached only where nobody has it, and for others as long as nobody
+// keeps it detached.
+func TestFreeToBeDetached(t *testing.T) {
+	for name, test := range map[string]struct {
+		node  ledger.NodeName
+		facts []ledger.Event
+		want  []ledger.Code
+	}{
+		"for a node, nobody":       {"well", nil, nil},
+		"for a node, a pod has it": {"well", []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, nil},
+		"for none, nobody":         {ledger.Detached, nil, nil},
+		"for none, a pod has it":   {ledger.Detached, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, []ledger.Code{HeldElsewhere}},
+		"for a node, and detached": {"well", []ledger.Event{keepsOff("m")}, []ledger.Code{StaysDetached}},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive, sharedDisk}, test.facts...)...)
+		w := view{snapshot: p.snapshot, now: auditTime, node: test.node, request: Request{Type: ledger.TypeManual, Created: 5, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{UID: "own"}}}
+		if got := codes(w.free(p.snapshot.Volume(disk), Need{Name: "data", Volume: disk, Access: ledger.AccessMany})); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

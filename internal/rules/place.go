@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Place chooses the node of a ticket that leaves it to Moorage: where somebody has
+// its exclusive volumes; else the node that it has, as long as it fits; else the one that
+// Rank puts first of those that fit, or, where none does, of those that lack nothing but
+// slots, so that it waits for these in turn. Where there is none, the node that it has stays.
+// Of those who merely ask, only who ranks before the ticket counts (view.places).
+// The verdict is what the ticket is told, until its node's Queue says more.
+func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledger.NodeName, Verdict) {
+	r := TicketRequest(s, t)
+	if v := a.Admissible(s, r); !v.Allowed() {
+		return t.Node, v.SeenFrom(r.Who.Namespace)
+	}
+	w := view{arbiter: a, snapshot: s, request: r, now: now, places: true}
+	if n, held := w.nodes(); held {
+		return n, r.notGranted()
+	}
+	if takesTickets(s.Node(t.Node)) && w.at(t.Node).fit().Allowed() {
+		return t.Node, r.notGranted()
+	}
+	var best candidate
+	var why Verdict
+	for n := range s.Nodes() {
+		if !takesTickets(n) {
+			continue
+		}
+		v := w.at(n.Name).fit()
+		c := candidate{node: n.Name, fit: fitOf(v), rank: a.Rank(s, r, n.Name, Weights{})}
+		if best.node == "" || c.before(best, t.Node) {
+			best, why = c, v
+		}
+	}
+	switch {
+	case best.node == "":
+		return t.Node, refuse([]Reason{{Code: NoNode}})
+	case best.fit == noFit:
+		return t.Node, refuse([]Reason{{Code: NoNode, Node: best.node, Detail: why.First().Message()}})
+	}
+	return best.node, r.notGranted()
+}
+
+// at is the view of a node.
+func (w view) at(n ledger.NodeName) view {
+	w.node = n
+	return w
+}
+
+// onlyBehind counts the slots of a driver at the node that nobody has but tickets which rank after the
+// request, and are not granted: where a ticket that leaves its node to Moorage is put, they wait
+// for it.
+func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
+	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
+	for _, need := range w.request.Needs {
+		counted[need.Volume] = true
+	}
+	for _, id := range node.Tickets {
+		for _, v := range w.snapshot.TicketAt(id) {
+			if v.Driver != driver || counted[v] {
+				continue
+			}
+			counted[v] = true
+			if w.isBehind(w.snapshot.Volume(v).NodeVolume(w.node)) {
+				behind++
+			}
+		}
+	}
+	return behind
+}
+
+func (w view) isBehind(p *ledger.NodeVolume) bool {
+	return p.TakesSlot() && !p.OccupiesSlot() && !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		if st := standingOf(w.snapshot, u); st != asking {
+			return st != gone
+		}
+		t := w.snapshot.Ticket(u.Ticket)
+		return t.InDoubt || t.KeepsSlots() && CompareRequests(requestOf(w.snapshot, u), w.request) < 0
+	})
+}
+
+// notGranted says that nothing keeps a request back but that it is not decided yet.
+func (r Request) notGranted() Verdict {
+	reason := Reason{Code: NotGranted}
+	if len(r.Needs) > 0 {
+		reason.Volume, reason.Claim = r.Needs[0].Volume, r.Needs[0].Name
+	}
+	return refuse([]Reason{reason})
+}
+
+// takesTickets says whether a node is one that Moorage chooses: it is ready, and nobody
+// is emptying it.
+func takesTickets(n *ledger.Node) bool {
+	return ready(n) && n.Managed && !n.Draining && !n.OutOfService
+}
+
+// fitness is how much a node lacks for a ticket.
+type fitness uint8
+
+const (
+	noFit      fitness = iota
+	lacksSlots         // and nothing else
+	fits
+)
+
+func fitOf(v Verdict) fitness {
+	switch {
+	case v.Allowed():
+		return fits
+	case slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Code != NoFreeSlot }):
+		return noFit
+	}
+	return lacksSlots
+}
+
+// candidate is a node for a ticket.
+type candidate struct {
+	node ledger.NodeName
+	fit  fitness
+	rank int64
+}
+
+// before says whether a node comes before another one: of equal ones the node that the ticket
+// has, else by name, so that every process chooses the same.
+func (c candidate) before(o candidate, has ledger.NodeName) bool {
+	switch {
+	case c.fit != o.fit:
+		return c.fit > o.fit
+	case c.fit == lacksSlots && (c.node == has) != (o.node == has):
+		return c.node == has // it waits there already
+	case c.rank != o.rank:
+		return c.rank > o.rank
+	}
+	return c.node < o.node
+}
+
+// How often a ticket that waits is placed anew: after a tenth of its age, so that many that can
+// be placed nowhere cost little.
+const (
+	firstPlacing = 10 * time.Second
+	lastPlacing  = 5 * time.Minute
+)
+
+// PlacedAgain is after which time the node of a waiting ticket is to be chosen anew; 0: never.
+func PlacedAgain(t *ledger.Ticket, now time.Time) time.Duration {
+	if !t.Wherever || t.Phase != ledger.TicketPending {
+		return 0
+	}
+	return min(max(now.Sub(time.Unix(t.Created, 0))/10, firstPlacing), lastPlacing)
+}

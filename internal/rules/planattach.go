@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// acquire plans the next step that brings the volume to a node that wants it.
+func (p *planner) acquire(place *ledger.NodeVolume) {
+	node := p.snapshot.Node(place.Node)
+	va := p.own(place)
+	switch {
+	case !p.Cooperative && bars(p.snapshot, p.volume, place) && !replaced(node, va):
+		p.takeBack(node, place)
+	case p.volume.ID.NoAttach():
+		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
+			p.report(node, place, nil)
+		}
+	case va != nil && va.Attached && !va.Deleting: //mutant:early-report
+		if !place.Reported && p.mayReport(node) && !replaced(node, va) { //mutant:no-put-back
+			p.report(node, place, va)
+		}
+	case p.stale(place):
+		// Reported from before the attachment went: a kubelet that relies on
+		// it fails, and waits for up to two minutes before it tries again.
+		p.retract(node, place, va)
+	case va == nil && p.mayCreate(node, place) && p.gone(place):
+		p.create(node, place)
+	case va != nil && va.Deleting:
+		p.askToStay(place)
+	case p.outdated(node, place, va):
+		step := p.leaving(node, place, va, "")
+		step.Do, step.Urgent = DeleteAttachment, true
+		p.add(step)
+	case p.mayRetry(node, place, va):
+		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
+	}
+}
+
+func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	p.add(step)
+}
+
+// mayReport says whether volumesAttached of a node is ours to write.
+func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative } //mutant:report-beside
+
+// stale says whether a NodeVolume is reported without an attachment, and can be
+// shown not to be in use.
+func (p *planner) stale(place *ledger.NodeVolume) bool {
+	if !place.Reported || p.Cooperative {
+		return false
+	}
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, p.own(place), p.now)
+	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
+}
+
+// replaced says whether an attachment was made by another name than its driver has for the
+// node now (CSINode, nodeID): another machine has the node's name, or the driver was
+// installed anew and calls nodes otherwise. Attachers detach by the new name, do not find
+// the volume there, and call it detached (external-attacher, getNodeID).
+func replaced(n *ledger.Node, va *ledger.Attachment) bool {
+	if n == nil || va == nil || va.NodeID == "" {
+		return false
+	}
+	d := n.Driver(va.Driver)
+	return d.Registered && d.NodeID != "" && d.NodeID != va.NodeID
+}
+
+// volumeReplaced says whether the PersistentVolume that an attachment names is another
+// volume's now: it was deleted, and one of its name was made for another disk. Attachers
+// find the disk by that name alone (external-attacher, csiDetach).
+func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment) bool {
+	if va == nil {
+		return false
+	}
+	pv := s.PersistentVolume(va.PersistentVolume)
+	return pv != nil && pv.Volume != v
+}
+
+// otherVolumesAttachment is an attachment of another volume at a node that names the PersistentVolume
+// by which this one would be attached there: when it goes, its attacher detaches this
+// one. Empty: there is none.
+func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
+	source := p.source()
+	if source == "" {
+		return ""
+	}
+	for _, id := range n.At() {
+		if id == p.volume.ID {
+			continue
+		}
+		if name := p.snapshot.Volume(id).NodeVolume(n.Name).AttachedFor(source); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
+
+func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence
+		return // it could be unstaged under the pod that mounts it
+	}
+	if p.saysRule(place) {
+		return // first the hold says that the rule has ended
+	}
+	if p.forgetsDoubt(place) {
+		return // first the hold says that its kubelet may have forgotten it
+	}
+	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
+		return // first the hold names this Node and its boot: see Doubted
+	}
+	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	p.add(step)
+}
+
+// forgetsDoubt says whether the next leader would not know that a volume is doubted at a
+// node: the hold is to say so, has room for that, and does not say it yet.
+func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
+	h := hold(p.volume)
+	if p.snapshot.DropsHoldBoots() {
+		return false // an older definition may drop that, too
+	}
+	f, says := h.Fence(place.Node)
+	if !says && len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
+		return false
+	}
+	if !p.exclusive {
+		defer func(before ledger.Hold) { p.hold = before }(p.hold)
+		p.hold = p.note(h) // it may name the node at which the volume was left when it was exclusive
+	}
+	is, needed := p.fence(h, place)
+	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
+}
+
+// namesNode says whether a hold names the holder's Node and its boot, as far as the
+// API server keeps that: what an older definition of VolumeHolds drops can't be waited for.
+func (p *planner) namesNode(h ledger.Hold) bool {
+	if h.NodeUID != p.hold.NodeUID {
+		return false
+	}
+	return h.BootID == p.hold.BootID || p.hold.BootID == "" || h.BootID == "" && p.snapshot.DropsHoldBoots()
+}
+
+// mayCreate says whether nothing is in the way of a new attachment: the hold
+// is written, the volume is nowhere else, and the driver is there to attach.
+func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
+	// A rule of force is of an earlier attachment there: first the hold says that it has ended.
+	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+}
+
+// saysRule says whether the hold names a rule of force of a node. One that somebody has deleted
+// names none in the API, and has nothing to be taken back where nothing is to be said.
+func (p *planner) saysRule(place *ledger.NodeVolume) bool {
+	f, _ := p.volume.Hold.Fence(place.Node)
+	if f.Rule == "" || p.volume.Hold.Version != "" {
+		return f.Rule != ""
+	}
+	is, needed := p.fence(hold(p.volume), place)
+	return needed && is.Rule != ""
+}
+
+// namesFormer says whether the hold, as the API has it, and is to be written again, names
+// another machine than the node does now, or a Node before it: what is attached before that
+// counts as that one's.
+func (p *planner) namesFormer(node *ledger.Node) bool {
+	h := hold(p.volume)
+	if node != nil && h.Node == node.Name && p.hold.NodeUID == node.UID && p.snapshot.GrantedBefore(&h) {
+		return true
+	}
+	return node != nil && h.Node == node.Name && h.SystemUUID != "" && node.SystemUUID != "" && h.SystemUUID != node.SystemUUID &&
+		p.hold.SystemUUID == node.SystemUUID
+}
+
+// mayRetry says whether an attach that another controller has begun too early is to be
+// tried again: it has failed, and nothing that Moorage waits for before it attaches is in
+// the way any more. Its attacher may pause for minutes. That is asked once for each
+// attachment. One of Moorage's own is not made before it can succeed.
+func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
+}
+
+// outdated says whether an attach has failed, and will always fail, because its PersistentVolume is
+// gone, is being deleted or is another volume's by now, and the volume has another source. The
+// attachment is deleted, and made anew with that source.
+//
+// That takes nothing from the node. No attachment that is not being deleted loses the status attached,
+// so that this one never had it, and no kubelet has mounted the volume by it. An attachment without a
+// finalizer was never given to the driver, and is gone at once. An attacher that has begun to attach
+// detaches first, by the PersistentVolume: this one has to be there still.
+func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
+		return false
+	}
+	pv := p.snapshot.PersistentVolume(va.PersistentVolume)
+	mine := pv != nil && pv.Volume == p.volume.ID
+	switch {
+	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
+		return false
+	case place.Reported, Doubted(p.snapshot, p.volume, place), node.SaysHas(p.volume.ID):
+		return false // it may be mounted since an attachment before this one
+	}
+	return p.lasts() && p.mayCreate(node, place)
+}
+
+// granted says whether the hold, as the API has it, gives an exclusive volume
+// to a node. One that pods share by their own word is anybody's only when the hold
+// gives it to no node any more: that would keep it there (keptByHold).
+func (p *planner) granted(n ledger.NodeName) bool {
+	if !p.exclusive {
+		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
+	}
+	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migrationWritten(p.volume.NodeVolume(n)))
+}
+
+// startable says whether somebody at a node has a use for an attachment there, and stays.
+func (p *planner) startable(place *ledger.NodeVolume) bool {
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })
+}
+
+// blockers says what is in the way of a new attachment at a node.
+func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
+	switch {
+	case node == nil || !node.Exists:
+		reason.Code = NodeMissing
+	case !node.Managed:
+		reason.Code = NodeUnmanaged
+	case !node.Driver(p.volume.ID.Driver).Registered:
+		reason.Code = DriverNotRegistered
+	case p.volume.Hold.LeftAtAnother(node):
+		reason.Code, reason.Detail, reason.Left = NodeReplaced, p.volume.Hold.SystemUUID, true
+	case len(p.volume.PVs()) == 0 && !p.inline():
+		reason.Code = ClaimLost
+	default:
+		if name := p.otherVolumesAttachment(node); name != "" {
+			reason.Code, reason.Detail = VolumeReplaced, name
+		} else if others := p.elsewhere(place.Node, p.hold.Node); len(others) > 0 {
+			return others
+		} else {
+			return p.noSlot(node, place)
+		}
+	}
+	return []Reason{reason}
+}
+
+// source names the PersistentVolume to attach. Empty for an inline volume. A PersistentVolume
+// that is being deleted is tried, too, if there is no other: its attacher may attach it.
+func (p *planner) source() string {
+	pv := source(p.snapshot, p.volume)
+	if pv == nil || pv.Deleting && p.inline() {
+		return ""
+	}
+	return pv.Name
+}
+
+// lasts says whether the volume has a source that is not being deleted.
+func (p *planner) lasts() bool {
+	pv := source(p.snapshot, p.volume)
+	return pv != nil && !pv.Deleting || p.inline()
+}
+
+// source is the PersistentVolume of a volume to attach: one that is not being deleted first,
+// then a claimed one. Nil where there is none.
+func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
+	if v == nil {
+		return nil
+	}
+	var best *ledger.PersistentVolume
+	for _, name := range v.PVs() {
+		pv := s.PersistentVolume(name)
+		switch {
+		case pv == nil:
+		case best == nil, best.Deleting && !pv.Deleting, best.Deleting == pv.Deleting && best.Claim.Name == "" && pv.Claim.Name != "":
+			best = pv
+		}
+	}
+	return best
+}
+
+// inline says whether a pod names the volume in its own spec.
+func (p *planner) inline() bool {
+	for i := range p.volume.NodeVolumes {
+		for _, u := range p.volume.NodeVolumes[i].Users {
+			pod := p.snapshot.Pod(u.Pod)
+			if pod == nil {
+				continue
+			}
+			for _, v := range pod.Volumes {
+				if v.Inline == p.volume.ID {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// elsewhere says where else an exclusive volume may still be, and why. The target
+// of a live migration and the holder's node are not in each other's way; a third
+// one is, such as the target of the migration before.
+func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
+	if !p.exclusive {
+		return nil
+	}
+	target := n != holder && p.migratesTo(p.volume.NodeVolume(n))
+	reasons := alone(p.snapshot, p.volume, n, p.now)
+	for i := range p.volume.NodeVolumes {
+		other := &p.volume.NodeVolumes[i]
+		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
+			continue
+		}
+		p.awaits(force(p.snapshot, p.volume, other, p.now))
+		reasons = append(reasons, p.stuck(other))
+	}
+	return reasons
+}
+
+func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
+	p.add(Step{
+		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
+		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
+		PV:          p.source(),
+		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
+		Transitions: p.hold.Transitions,
+		Limit:       p.slotLimit(node, place),
+	})
+}
+
+// beside is the other node of a live migration, at which an exclusive volume may be while it is attached to this one; empty: none.
+func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
+	if p.hold.Node != place.Node {
+		return p.hold.Node // a shared volume has none
+	}
+	if !p.hold.Stays {
+		return ""
+	}
+	for i := range p.volume.NodeVolumes { // the source, where it was left, is attached anew
+		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && p.migratesTo(target) {
+			return target.Node
+		}
+	}
+	return ""
+}
+
+// find plans the look for an attachment whose creation is sent, also where one of its name is seen: that
+// may be somebody else's. No plan is made
+// while it is in flight: the answer did not come, and nor did one to the look
+// that followed.
+func (p *planner) find(place *ledger.NodeVolume) {
+	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
+}
+
+// stuckAt says what keeps a volume at a node that it is to leave; Detaching
+// when nothing does.
+func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) Reason {
+	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
+	va := place.Canonical()
+	switch {
+	case place.Node == ledger.Detached:
+		return a.planner(s, v, now).staysDetached(reason)
+	case foreign(place):
+		reason.Code, reason.Detail = ForeignAttachment, va.Name
+	case replaced(s.Node(place.Node), va) && !va.Deleting:
+		reason.Code, reason.Detail = NodeReplaced, va.NodeID
+	case volumeReplaced(s, v.ID, va) && !va.Deleting:
+		reason.Code, reason.Detail = VolumeReplaced, va.Name
+	case va != nil && va.Deleting:
+		if !va.DetachError.IsZero() {
+			reason.Code, reason.Detail, reason.GRPC = DetachFailed, va.DetachError.Message, va.DetachError.Code
+			return reason
+		}
+		return unanswered(s, v, place, va, now, reason)
+	case v.Hold != nil && v.Hold.Stays && v.Hold.Node == place.Node && place.AttachFailed():
+		return failedAttach(s, v, va) // attachedAnew: it is detached once it has been attached
+	case !unused(s, place) && !fenced(s, v, place.Node, now):
+		return stillUsed(s, v, place, now, reason)
+	default:
+		if verdict, _ := a.SafeToDetach(s, v, place, now); !verdict.Allowed() {
+			return verdict.First()
+		}
+		if keptByFence(s, v, place) {
+			reason.Code, reason.Detail = InUseUnknown, forgetfulTaken
+		}
+	}
+	return reason
+}
+
+// detachPatience is for how long a driver may say nothing to a detach before that is
+// told: longer than attachers give one call, after which they say that it timed out
+// (external-attacher, --timeout, 15 s).
+const detachPatience = time.Minute
+
+// unanswered says of a detach that has gone on for longer than that, as far as this
+// process has seen, that nobody answers it, or whose finalizer keeps the VolumeAttachment
+// when its attacher is done. What the hold says already stays said, whoever has seen it.
+func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, va *ledger.Attachment, now time.Time, reason Reason) Reason {
+	lasting := reason
+	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
+	if va.KeptBy != "" {
+		lasting.Code, lasting.Detail = KeptByFinalizer, va.KeptBy
+	}
+	told := v.Hold != nil && v.Hold.Reason == lasting.Code && v.Hold.Message == lasting.Message()
+	if since, leaving := s.Leaving(place); told || leaving && now.Sub(since) >= detachPatience {
+		return lasting
+	}
+	return reason
+}
+
+// stuck is stuckAt, and has the plan made anew when the driver has not answered for
+// too long.
+func (p *planner) stuck(place *ledger.NodeVolume) Reason {
+	reason := stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
+	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
+		p.recheck(detachPatience - p.now.Sub(since))
+	}
+	if left := untilUnexplained(p.volume, place, p.now); reason.Code == InUse && left > 0 && Unexplained(p.snapshot, place) {
+		p.recheck(left)
+	}
+	return reason
+}
+
+// stillUsed says who uses a volume at a node: somebody who lives, somebody
+// who is leaving, or somebody at a node that does not answer. Of several it names
+// the first by name: users come in any order, and every controller is to write
+// the same.
+func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
+	for _, u := range place.Users {
+		if who := requester(s, u); standingOf(s, u) == living && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
+			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s, s.Ticket(u.Ticket))
+		}
+	}
+	if reason.Code == HeldElsewhere {
+		return reason
+	}
+	reason.Code = InUse
+	if !ready(s.Node(place.Node)) {
+		reason = unreachableAt(reason, s.Node(place.Node), force(s, v, place, now))
+	}
+	return reason
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// release plans the next step that takes the volume from a node that does
+// not want it: the safe detach (docs/internals/invariants.md, I3), one step at a time.
+func (p *planner) release(place *ledger.NodeVolume) {
+	va, node := p.own(place), p.snapshot.Node(place.Node)
+	if p.Cooperative {
+		p.detachUnreported(node, place, va)
+		return
+	}
+	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
+	open := p.reportOpen(node, place)
+	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
+		return
+	}
+	p.removePods(node, place)
+	if open {
+		// A kubelet for whose pod the volume was to come lists it in use, whether it was reported or not.
+		step := p.leaving(node, place, nil, "")
+		step.Do = ProveAbsent
+		p.add(step)
+		return
+	}
+	if p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
+		return
+	}
+	if left := p.delayed(p.hold, node, place); left > 0 {
+		p.recheck(left)
+		return
+	}
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)
+	if !verdict.Allowed() {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
+			p.recheck(f.Left)
+		}
+		p.askAgain(node, place, va)
+		p.putBack(node, place, va)
+		return
+	}
+	switch doubted := rule == "" && Doubted(p.snapshot, p.volume, place); {
+	case doubted && p.emptied(place):
+		// First the hold says that the doubt is over: the next leader need not look again.
+	case doubted || p.fenceWritten(place, va, rule):
+		p.detach(node, place, va, rule)
+	}
+}
+
+// reportOpen says whether all that keeps the volume at a node is that it was to be put into volumesAttached there,
+// and that nobody knows what came of it: a read of the Node shows it.
+func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
+	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID)
+}
+
+// putBack plans the report of a volume that may be in use at a Ready node though its
+// list does not say so: after a forced detach that was given up, for one. A kubelet
+// that restarts looks for mounts only of what the node names as attached.
+func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if va == nil || !va.Attached || va.Deleting || place.Reported {
+		return
+	}
+	if ready(node) && p.mayReport(node) && Doubted(p.snapshot, p.volume, place) && !mayBeOfAnotherMachine(node, p.volume, place) {
+		p.report(node, place, va)
+	}
+}
+
+// inhabited says whether somebody at a node may use the volume, or be about to, though it is not
+// to be there: a pod bound past all rules, which the safe detach would find, to put the volume
+// back; or a granted ticket, until it has been told that it has lost the volume:
+// no kubelet knows what it does with that.
+func (p *planner) inhabited(place *ledger.NodeVolume) bool {
+	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
+		return false
+	}
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
+			return t != nil && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
+		}
+		return standingOf(p.snapshot, u) >= leaving
+	})
+}
+
+// Inhabited says whether somebody at a node may use a volume, or be about to: as long as that is so, no plan has
+// the volume leave the node.
+func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now time.Time) bool {
+	v := s.Volume(id)
+	place := v.NodeVolume(n)
+	return place != nil && Arbiter{}.planner(s, v, now).inhabited(place)
+}
+
+// awaited says whether a ticket that is not decided, and does not wait, asks for the
+// volume where it is, and nobody for it elsewhere: granted, it finds the volume there.
+func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
+	if !p.required || !ready(node) || p.sought(p.hold, place) {
+		return false
+	}
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return standingOf(p.snapshot, u) == asking && !p.snapshot.Ticket(u.Ticket).Waits()
+	})
+}
+
+// sought says whether an exclusive volume is to leave a place for another, by what
+// its hold is to say, or any volume because it goes away.
+func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
+	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || !p.lasts()
+}
+
+// leaving is a step of a detach, before it is known which.
+func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
+	step := Step{Node: place.Node, Rule: rule}
+	if rule != "" {
+		step.Former = former(p.snapshot, p.volume, place, p.now).Former
+	}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	if node != nil && node.Exists {
+		step.NodeUID, step.NodeVersion = node.UID, node.Version
+		step.WhileReady = rule == "" && ready(node) && mayBeUnlisted(p.volume, place)
+	}
+	return step
+}
+
+// detach plans the step that the proofs so far allow.
+func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) {
+	step := p.leaving(node, place, va, rule)
+	proof := place.Proof.Stage
+	if place.Proof.Forced && rule == "" {
+		proof = ledger.ProofNone
+	}
+	urgent := func() bool { return rule != "" || p.urgent(p.hold, node, place) }
+	switch {
+	case va != nil && va.Deleting && !place.Reported:
+		return // the attacher's turn
+	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
+		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
+		step.Urgent = urgent()
+		if rule == "" && !place.Reported && p.unproved(place) {
+			step.Do = ProveAbsent // a read shows it: no report is under way by now
+		}
+	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
+		return
+	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
+		step.Former != "" && p.wanted(place):
+		// Pods of a fenced node no longer count, nor those that need no
+		// attachment any more. Those of a machine that has the name of a first one do, but
+		// where they wait for that one to lose the volume (takeBack).
+		step.Do, step.Urgent = DeleteAttachment, urgent()
+	default:
+		step.Do = ConfirmUnwanted
+	}
+	p.add(step)
+}
+
+// delayed is for how long an unwanted volume is still kept at its node: the
+// policy's detachDelay, unless its detach is urgent.
+func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
+	policy := policyOf(p.snapshot, p.volume)
+	since, _ := p.snapshot.Idle(place)
+	left := policy.DetachDelay - p.now.Sub(since)
+	va := p.own(place)
+	if left <= 0 || va == nil || va.Deleting || p.urgent(h, node, place) {
+		return 0
+	}
+	return left
+}
+
+// urgent says whether somebody waits for an unwanted volume to leave its node: somebody wants the
+// volume, the node has no slot to spare, is not ready or is being drained, or the volume goes away.
+func (p *planner) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
+	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || full(p.snapshot, node.Driver(p.volume.ID.Driver))
+}
+
+// released says whether the volume's claim is gone: nobody comes back for it, and a provisioner
+// deletes it only once it has left (external-provisioner).
+func (p *planner) released() bool {
+	claimed := false
+	for _, name := range p.volume.PVs() {
+		pv := p.snapshot.PersistentVolume(name)
+		if pv == nil || pv.Claim.Name == "" {
+			continue
+		}
+		if c := p.snapshot.Claim(pv.Claim); c != nil && !pv.IsAnothers(*c) {
+			return false
+		}
+		claimed = true
+	}
+	return claimed
+}
+
+// full says whether a driver has no slot to spare at a node.
+func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
+	limit := Limit(state, PolicyFor(s, state.Name, ""))
+	return limit != ledger.NoLimit && state.Taken() >= limit
+}
+
+// Spare lists the volumes that nobody uses at a node which has no slot to spare. Whoever has taken
+// the last one, they leave at once then, and are not kept for a detachDelay (urgent).
+func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
+	n := s.Node(name)
+	if n == nil {
+		return nil
+	}
+	var list []ledger.VolumeID
+	for _, state := range n.Drivers {
+		if !full(s, state) {
+			continue
+		}
+		for _, id := range n.At() {
+			if id.Driver != state.Name {
+				continue
+			}
+			if place := s.Volume(id).NodeVolume(name); place.HasOwn() {
+				if _, idle := s.Idle(place); idle {
+					list = append(list, id)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// keep says in the hold until when a volume that nobody uses is kept at its node. It
+// is written together with the end of its last user (lingers), and stays until the
+// volume has left or is used again: by itself it costs no write.
+func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
+		return
+	}
+	if p.delayed(*h, p.snapshot.Node(place.Node), place) > 0 {
+		since, _ := p.snapshot.Idle(place)
+		reason := Reason{
+			Code: DetachDelayed, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
+			Until: since.Add(policyOf(p.snapshot, p.volume).DetachDelay).Unix(),
+		}
+		h.Reason, h.Message = reason.Code, reason.Message()
+	} else if was.Reason == DetachDelayed && was.Node == h.Node {
+		h.Reason, h.Message = was.Reason, was.Message
+	}
+}
+
+// removePods plans the removal of the terminating pods that use the volume at
+// an out-of-service node, which pod garbage collection would only do later.
+func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
+	if !abandoned(node) {
+		return
+	}
+	for _, u := range place.Users {
+		if u.Pod != "" && standingOf(p.snapshot, u) == leaving {
+			p.add(Step{Do: RemovePod, Node: place.Node, UID: u.Pod})
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A volume whose detach its driver refuses, and that is wanted again at its
+// node. The deletion of a VolumeAttachment can't be taken back, but an attacher
+// that knows AnnotationWanted ends it without an unpublish. From then on nothing
+// but the hold says where the volume is, so the hold says it before the attacher
+// is asked, and until a new VolumeAttachment of that node is attached:
+//
+//	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
+
+// asksToStay says whether the volume is to be left at a node where its
+// deletion fails.
+func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
+	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
+		return false
+	}
+	va := p.own(place)
+	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.snapshot.Node(place.Node), va)
+}
+
+// stays says whether the volume may be at the holder's node without an
+// attachment there: asked for, or so written and not disproved since.
+func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+	if was.Stays && was.Node == h.Node {
+		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
+			return true
+		}
+		// One that a dead node will never confirm is unpublished when it goes.
+		return !p.own(place).Attached && !p.forcedFrom(place.Node)
+	}
+	return h.Next.Node == "" && p.asksToStay(place)
+}
+
+// lost says whether a node is gone for good: the volume may be taken from it by force, and it has no object
+// that an attachment could name.
+func (p *planner) lost(name ledger.NodeName) bool {
+	n := p.snapshot.Node(name)
+	return p.forcedFrom(name) && (n == nil || !n.Exists)
+}
+
+// forcedFrom says whether a rule by which the volume may be taken from a node by force is over.
+func (p *planner) forcedFrom(name ledger.NodeName) bool {
+	if place := p.volume.NodeVolume(name); place != nil {
+		return force(p.snapshot, p.volume, place, p.now).over()
+	}
+	return fenced(p.snapshot, p.volume, name, p.now)
+}
+
+// unknown has the hold say so where nothing else is wrong.
+func (p *planner) unknown(h *ledger.Hold) {
+	if h.State == ledger.HoldDetachPending {
+		return
+	}
+	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
+	if h.LeftAtAnother(p.snapshot.Node(h.Node)) {
+		words += "another machine has that name now: detach it by hand from the one with systemUUID " + h.SystemUUID + ", and delete this VolumeHold"
+	} else if !p.lasts() {
+		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"
+	} else {
+		words += "it is being attached anew"
+	}
+	if h.State == ledger.HoldAttachFailed {
+		words += ": " + h.Message
+	}
+	h.State, h.Reason, h.Message = ledger.HoldUnknown, "", words
+}
+
+// askToStay plans the annotation, once the hold has been written.
+func (p *planner) askToStay(place *ledger.NodeVolume) {
+	va := p.own(place)
+	if p.writesHold() { //mutant:stays-beside-write
+		return // what the hold says may have been written otherwise, and not answered
+	}
+	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
+		return
+	}
+	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
+}
+
+// writesHold says whether the plan writes the hold.
+func (p *planner) writesHold() bool {
+	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
+}
+
+// someone names who wants the volume at a node, for people.
+func (p *planner) someone(place *ledger.NodeVolume) string {
+	who := p.firstLiving(place)
+	if who.IsZero() {
+		return ""
+	}
+	return who.Namespace + "/" + who.Name
+}
+
+// attachAbandoned attaches a volume that was left at a node where nobody wants it any
+// more: only an attachment can be detached. It has a NodeVolume there, with its slot
+// (NodeVolume.Left).
+func (p *planner) attachAbandoned() {
+	was := hold(p.volume)
+	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
+		return
+	}
+	place := p.volume.NodeVolume(was.Node)
+	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) || !p.lasts() || !p.gone(place) {
+		return
+	}
+	if node := p.snapshot.Node(was.Node); len(p.blockers(node, place)) == 0 {
+		p.create(node, place)
+	}
+}
+
+// attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is yet to be attached. It is not
+// deleted before: the attacher may never have seen it then, and its end would not show that the volume has left. Where no
+// attacher will attach it any more, its PersistentVolume waits for its end.
+func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	was := hold(p.volume)
+	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))
+	return waits && p.lasts() && !p.forcedFrom(place.Node)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The policy of a volume is that of its class; of several classes the strictest of theirs. Of
+// which it was is not known once its PersistentVolume is gone, and then those of all classes
+// count, but for the delay. What stands for a volume that is yet to be is of no class.
+func TestPolicyOfAVolume(t *testing.T) {
+	policy := func(class string, minutes time.Duration) ledger.Event {
+		after := minutes * time.Minute
+		return ledger.Policy{Name: "p" + class, Version: "1", Driver: "d", Class: class, AfterPodGone: &after, DetachDelay: after}
+	}
+	pv := func(name, class string) ledger.Event {
+		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode, Class: class}
+	}
+	gone := ledger.PersistentVolumeGone{Name: "pv"}
+	for name, test := range map[string]struct {
+		facts        []ledger.Event
+		after, delay time.Duration // minutes
+	}{
+		"of no class":                      {nil, 10, 10},
+		"of a class":                       {[]ledger.Event{pv("pv", "quick")}, 1, 1},
+		"of a class without a policy":      {[]ledger.Event{pv("pv", "other")}, 10, 10},
+		"of two classes":                   {[]ledger.Event{pv("pv", "quick"), pv("second", "slow")}, 20, 20},
+		"of two classes, the slower first": {[]ledger.Event{pv("pv", "slow"), pv("second", "quick")}, 20, 20},
+		"twice of one class":               {[]ledger.Event{pv("pv", "quick"), pv("second", "quick")}, 1, 1},
+		"its PersistentVolume is gone":     {[]ledger.Event{pv("pv", "quick"), madeAt("well"), gone}, 20, 10},
+		"one of two of one class is gone":  {[]ledger.Event{pv("pv", "quick"), pv("second", "quick"), madeAt("well"), gone}, 20, 1},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{policy("", 10), policy("quick", 1), policy("slow", 20)}, test.facts...)...)
+		got := policyOf(p.snapshot, p.volume)
+		if *got.AfterPodGone != test.after*time.Minute || got.DetachDelay != test.delay*time.Minute {
+			t.Errorf("%s: %s after the pod has gone, a delay of %s", name, got.AfterPodGone, got.DetachDelay)
+		}
+		yetToBe := &ledger.Volume{ID: ledger.UnboundClaim("d", "u")}
+		if got := policyOf(p.snapshot, yetToBe); *got.AfterPodGone != 10*time.Minute {
+			t.Errorf("%s: of a volume that is yet to be: %s", name, got.AfterPodGone)
+		}
+	}
+}
+
+// The strictest of two policies permits what both do, asks for what one asks for, and takes a
+// volume for exclusive if one does. Which of the two comes first makes no difference.
+func TestStrictest(t *testing.T) {
+	type policy = ledger.Policy
+	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot
+	for name, test := range map[string]struct {
+		a, b policy
+		get  func(policy) any
+		want any
+	}{
+		"a delay":                         {policy{DetachDelay: 1}, policy{DetachDelay: 2}, func(p policy) any { return p.DetachDelay }, time.Duration(2)},
+		"a live migration, of one":        {policy{LiveMigration: true}, policy{}, func(p policy) any { return p.LiveMigration }, false},
+		"of both":                         {policy{LiveMigration: true}, policy{LiveMigration: true}, func(p policy) any { return p.LiveMigration }, true},
+		"unpublish fences, of one":        {policy{UnpublishFences: true}, policy{}, func(p policy) any { return p.UnpublishFences }, false},
+		"unpublish fences, of both":       {policy{UnpublishFences: true}, policy{UnpublishFences: true}, func(p policy) any { return p.UnpublishFences }, true},
+		"repairs, of one":                 {policy{RepairStaged: true}, policy{}, func(p policy) any { return p.RepairStaged }, false},
+		"repairs, of both":                {policy{RepairStaged: true}, policy{RepairStaged: true}, func(p policy) any { return p.RepairStaged }, true},
+		"a condition, of one":             {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
+		"one condition, of both":          {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
+		"two conditions":                  {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
+		"exclusive, of one":               {policy{EmptyIsExclusive: true}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, true},
+		"exclusive, of none":              {policy{}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, false},
+		"a node's word, of one":           {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
+		"a node's word, of none":          {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
+		"a notice":                        {policy{YieldNotice: new(time.Second)}, policy{YieldNotice: new(time.Minute)}, func(p policy) any { return yieldNotice(p) }, time.Minute},
+		"a notice, and the default":       {policy{YieldNotice: new(time.Second)}, policy{}, func(p policy) any { return yieldNotice(p) }, DefaultYieldNotice},
+		"the node is deleted":             {policy{TicketsDeleted: new(time.Second)}, policy{TicketsDeleted: new(time.Minute)}, func(p policy) any { return ticketsDeleted(p) }, time.Minute},
+		"the node is deleted, never ends": {policy{TicketsDeleted: new(time.Second)}, policy{TicketsDeleted: new(never)}, func(p policy) any { return ticketsDeleted(p) }, never},
+		"the node is lost":                {policy{TicketsLost: new(time.Second)}, policy{TicketsLost: new(time.Minute)}, func(p policy) any { return ticketsLost(p) }, time.Minute},
+		"the node is lost, never ends":    {policy{TicketsLost: new(time.Second)}, policy{}, func(p policy) any { return ticketsLost(p) }, never},
+	} {
+		for _, got := range []policy{strictest(s, test.a, test.b), strictest(s, test.b, test.a)} {
+			if is := test.get(got); is != test.want {
+				t.Errorf("%s: %v, want %v", name, is, test.want)
+			}
+			if *got.AfterPodGone != DefaultAfterPodGone || *got.AfterUnreachable != never {
+				t.Errorf("%s: where neither says so: %s after the pod has gone, %s unreachable", name, got.AfterPodGone, got.AfterUnreachable)
+			}
+		}
+	}
+}

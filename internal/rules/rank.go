@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Weights say what Rank prefers; only their proportions matter. The zero value
+// stands for DefaultWeights.
+type Weights struct {
+	Held    int64 // the node that has the volume, for somebody
+	Near    int64 // a node where the volume still is
+	Balance int64 // free slots
+}
+
+// DefaultWeights put where the volume is before how much room there is.
+func DefaultWeights() Weights { return Weights{Held: 100, Near: 60, Balance: 20} }
+
+// MaxRank is the best value of Rank, that of kube-scheduler's node scores.
+const MaxRank = 100
+
+// Rank scores a node for a request from 0 to MaxRank, higher is better: where
+// the volumes are first, then the balance of free slots after placing it.
+func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights Weights) int64 {
+	if weights == (Weights{}) {
+		weights = DefaultWeights()
+	}
+	best := max(weights.Held, weights.Near) + weights.Balance
+	if len(r.Needs) == 0 || best <= 0 {
+		return 0
+	}
+	var sum int64
+	for _, need := range r.Needs {
+		if !s.AttachRequired(need.Volume.Driver) {
+			continue // it is as near to each node
+		}
+		sum += near(s, need, n, weights) + balance(s, n, need, weights)
+	}
+	return sum * MaxRank / (best * int64(len(r.Needs)))
+}
+
+func near(s ledger.Snapshot, need Need, n ledger.NodeName, w Weights) int64 {
+	p := s.Volume(need.Volume).NodeVolume(n)
+	switch {
+	case p == nil:
+		return 0
+	case len(p.Users) > 0:
+		return w.Held
+	}
+	if a := p.Canonical(); a != nil && !a.Deleting {
+		return w.Near
+	}
+	return 0
+}
+
+// balance is the share of the driver's slots at the node that are free once the
+// volume is there.
+func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
+	node := s.Node(n)
+	state := node.Driver(need.Volume.Driver)
+	limit := Limit(state, PolicyFor(s, need.Volume.Driver, ""))
+	switch {
+	case !state.Registered || limit == 0:
+		return 0
+	case limit == ledger.NoLimit:
+		return w.Balance
+	}
+	used := state.Taken()
+	if !s.Volume(need.Volume).NodeVolume(n).TakesSlot() {
+		used++
+	}
+	return w.Balance * int64(max(0, limit-used)) / int64(limit)
+}

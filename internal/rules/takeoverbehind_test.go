@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// restartBehind replaces the controller by one whose cache of Nodes is as it was before: its watch of Nodes has ended, and
+// goes on with a list once it leads. What it hears of them meanwhile is told before it leads.
+func (s *script) restartBehind(nodes []ledger.Event, heard ...ledger.Event) {
+	s.beginBehind(nodes, heard...)
+	s.saw(s.List(world.Nodes))
+}
+
+// beginBehind is restartBehind before that list.
+func (s *script) beginBehind(nodes []ledger.Event, heard ...ledger.Event) {
+	s.begin()
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
+		if k == world.Nodes {
+			for _, e := range nodes {
+				s.ledger.Apply(s.Now, e)
+			}
+			continue
+		}
+		s.saw(s.List(k))
+	}
+	for _, e := range heard {
+		s.ledger.Apply(s.Now, e)
+	}
+	s.ledger.Apply(s.Now, ledger.Complete{})
+	s.readLeases()
+	for tasks := s.memory.TakeOver(s.snapshot()); len(tasks) > 0; tasks = s.memory.TakeOver(s.snapshot()) {
+		for _, t := range tasks {
+			s.carry(t)
+		}
+	}
+}
+
+// playOn plays more lines.
+func playOn(t *testing.T, s *script, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		t.Logf("> %s\n%s", line, s.command(line))
+		for _, v := range s.broken() {
+			t.Error(v)
+		}
+	}
+}
+
+// usedAtWorker1 has a pod use a volume at worker-1. The Nodes are those that a controller which is behind has seen.
+func usedAtWorker1(t *testing.T, access string) (*script, []ledger.Event) {
+	t.Helper()
+	s := scriptAfter(t, `
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+pv pv-1 claim=data access=`+access+`
+pod db claim=data
+bind pod=db node=worker-1
+run
+`)
+	return s, s.List(world.Nodes)
+}
+
+// doubtedInASecondBoot has a volume in doubt in a second boot of a machine, which a controller that is behind has not seen.
+func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event) {
+	t.Helper()
+	s, before := usedAtWorker1(t, access)
+	playOn(t, s, "kubelet worker-1 reboot", "round",
+		"kubelet worker-1 stuck=pv-1", "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1")
+	return s, before
+}
+
+func staysAtWorker1(t *testing.T, s *script) {
+	t.Helper()
+	if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-1"); p == nil || !p.HasAttachments() {
+		t.Error("detached on the word of a kubelet that may have forgotten it, as the hold says")
+	}
+}
+
+// A leader whose cache of Nodes is behind the boot that a hold's entry for a node tells of does not take that boot for over.
+func TestTakeOverBehindTheBootOfADoubt(t *testing.T) {
+	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
+		t.Run(name, func(t *testing.T) {
+			s, before := doubtedInASecondBoot(t, access)
+			s.restartBehind(before)
+			playOn(t, s, "run", "show volume=pv-1")
+			staysAtWorker1(t, s)
+		})
+	}
+}
+
+// The same where the Node is gone when it begins to lead, as it knows: that an earlier boot of it was known last shows nothing of
+// a later one, of which the hold tells.
+func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
+	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
+		t.Run(name, func(t *testing.T) {
+			s, before := doubtedInASecondBoot(t, access)
+			playOn(t, s, "kubelet worker-1 down", "delete node=worker-1", "run")
+			s.restartBehind(before, ledger.NodeGone{Name: "worker-1"})
+			playOn(t, s, "run", "show volume=pv-1", "kubelet worker-1", "run", "show volume=pv-1")
+			staysAtWorker1(t, s)
+		})
+	}
+}
+
+// The same where the leader has heard of nothing: that the Node is gone its own read tells it.
+func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
+	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
+		t.Run(name, func(t *testing.T) {
+			s, before := doubtedInASecondBoot(t, access)
+			playOn(t, s, "kubelet worker-1 down", "delete node=worker-1", "run")
+			s.restartBehind(before)
+			playOn(t, s, "do volume=pv-1", "show volume=pv-1")
+			for _, e := range before { // its watch of Nodes goes on with a list
+				if n := e.(ledger.NodeState).Name; s.Get(world.Nodes, string(n)) == nil {
+					s.ledger.Apply(s.Now, ledger.NodeGone{Name: n})
+				}
+			}
+			playOn(t, s, "run", "show volume=pv-1", "kubelet worker-1", "run", "show volume=pv-1")
+			staysAtWorker1(t, s)
+		})
+	}
+}
+
+// The same where nothing is in doubt before: the hold gives the volume to a Node that was made after a boot, and is gone, and the cache has
+// the Node, and the boot, before it.
+func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
+	s, before := usedAtWorker1(t, "RWO")
+	playOn(t, s, "kubelet worker-1 reboot down", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1",
+		"kubelet worker-1 stuck=pv-1", "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1")
+	s.restartBehind(before)
+	playOn(t, s, "do volume=pv-1", "show volume=pv-1")
+	s.ledger.Apply(s.Now, ledger.NodeGone{Name: "worker-1"})
+	playOn(t, s, "run", "show volume=pv-1", "kubelet worker-1", "run", "show volume=pv-1")
+	staysAtWorker1(t, s)
+}
+
+// A leader whose cache of Nodes is behind does not take a VolumeAttachment that is attached to the next machine of a node's name for
+// the word that what was left at the one before is attached anew there.
+func TestTakeOverBehindAMachineThatIsReplaced(t *testing.T) {
+	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, how+leftAtReplaced+`
+fail attach volume=pv-1
+csinode worker-1 driver=disk limit=4
+run
+show volume=pv-1
+`)
+			before := s.List(world.Nodes)
+			playOn(t, s, "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1", "node worker-1 new reporting=true",
+				"fail attach volume=pv-1 ok", "fail detach volume=pv-1 ok")
+			for _, n := range s.Keys(world.Attachments) {
+				s.attacher(n) // nobody leads
+			}
+			s.beginBehind(before)
+			s.doSteps(parse("do volume=pv-1")) // before the watch of Nodes goes on
+			s.saw(s.List(world.Nodes))
+			playOn(t, s, "pod other claim=data", "reserve other node=worker-2", "run", "show volume=pv-1", "advance 7m", "run", "advance 7m", "run", "show volume=pv-1")
+			if s.heldAt("pv-1") != "worker-1" {
+				t.Errorf("held at %s, and attached to %v", s.heldAt("pv-1"), s.Disks.At[s.volumeNamed("pv-1")])
+			}
+		})
+	}
+}

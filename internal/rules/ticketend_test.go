@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/rules"
+)
+
+// endWorld has a ticket for claim data that is granted at node b, and a clock.
+type endWorld struct {
+	t      *testing.T
+	ledger *ledger.Ledger
+	now    time.Time
+}
+
+// newEndWorld has a ticket like k.
+func newEndWorld(t *testing.T, k ledger.Ticket) *endWorld {
+	t.Helper()
+	w, disk := &endWorld{t, ledger.New(), time.Unix(1000, 0)}, ledger.VolumeID{Driver: "disk", Handle: "h"}
+	w.see(
+		ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "data", Version: "1", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
+		placeNode("a"), slotsOf("a", 4), k,
+		ledger.Attachment{Name: ledger.AttachmentName(disk, "b"), UID: "va", Version: "1", Driver: "disk", Node: "b", PersistentVolume: "pv", Attached: true},
+		ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", Node: "b", State: ledger.HoldHeld}},
+	)
+	return w
+}
+
+func (w *endWorld) see(events ...ledger.Event) {
+	for _, e := range events {
+		w.ledger.Apply(w.now, e)
+	}
+}
+
+func (w *endWorld) end() rules.TicketEnd {
+	s := w.ledger.Snapshot()
+	return rules.EndOf(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "t"}), w.now)
+}
+
+// ends expects why the ticket ends after so much more time.
+func (w *endWorld) ends(in time.Duration, want rules.EndCause) {
+	w.t.Helper()
+	w.now = w.now.Add(in)
+	if got := w.end(); got.Cause != want {
+		w.t.Errorf("%s later it ends for %q, want %q (left %s)", in, got.Cause, want, got.Left)
+	}
+}
+
+func grantedAt(n ledger.NodeName, change ...func(*ledger.Ticket)) ledger.Ticket {
+	k := putAt(n)
+	k.Wherever, k.Phase = false, ledger.TicketGranted
+	for _, c := range change {
+		c(&k)
+	}
+	return k
+}
+
+func endsOnDrain(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain }
+func waitsFor(k *ledger.Ticket)    { k.Phase = ledger.TicketPending }
+func anywhere(k *ledger.Ticket)    { k.Wherever = true }
+func moves(k *ledger.Ticket)       { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }
+
+// A ticket ends with the cordon of its node only where it says so; one that waits for the controller
+// to choose a node has none yet.
+func TestTicketEndsOnDrain(t *testing.T) {
+	cordoned := func(s *ledger.NodeState) { s.Draining = true }
+	for name, test := range map[string]struct {
+		ticket ledger.Ticket
+		node   ledger.NodeState
+		want   rules.EndCause
+	}{
+		"it says so":                {grantedAt("b", endsOnDrain), placeNode("b", cordoned), rules.EndNodeCordoned},
+		"it waits":                  {grantedAt("b", endsOnDrain, waitsFor), placeNode("b", cordoned), rules.EndNodeCordoned},
+		"not cordoned":              {grantedAt("b", endsOnDrain), placeNode("b"), ""},
+		"it stays":                  {grantedAt("b"), placeNode("b", cordoned), ""},
+		"it moves":                  {grantedAt("b", moves), placeNode("b", cordoned), ""},
+		"wherever, and granted":     {grantedAt("b", endsOnDrain, anywhere), placeNode("b", cordoned), rules.EndNodeCordoned},
+		"wherever, and not granted": {grantedAt("b", endsOnDrain, anywhere, waitsFor), placeNode("b", cordoned), ""},
+		"at no node":                {grantedAt("", endsOnDrain, waitsFor), placeNode("b", cordoned), ""},
+	} {
+		w := newEndWorld(t, test.ticket)
+		w.see(test.node)
+		if got := w.end(); got.Cause != test.want {
+			t.Errorf("%s: ends for %q, want %q", name, got.Cause, test.want)
+		}
+	}
+	w := newEndWorld(t, grantedAt("b", endsOnDrain))
+	w.see(placeNode("b", cordoned), ledger.Complete{}, ledger.NodeGone{Name: "b"})
+	w.ends(0, "") // nobody empties a node that is gone: that time runs
+	w.ends(rules.DefaultAfterNodeDeleted, rules.EndNodeDeleted)
+}
+
+// By default a granted ticket ends six minutes after its Node was deleted, and never while the Node
+// exists. One that waits, and a pod's, do not.
+func TestTicketEndsWithItsNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		ticket ledger.Ticket
+		want   rules.EndCause
+	}{
+		"granted": {grantedAt("b"), rules.EndNodeDeleted},
+		"waits":   {grantedAt("b", waitsFor), ""},
+		"moves":   {grantedAt("b", moves), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEndWorld(t, test.ticket)
+			w.see(placeNode("b"), ledger.Complete{})
+			w.ends(time.Hour, "")
+			w.see(ledger.NodeGone{Name: "b"})
+			w.ends(rules.DefaultAfterNodeDeleted-time.Second, "")
+			w.ends(time.Second, test.want)
+		})
+	}
+	w := newEndWorld(t, grantedAt("b"))
+	w.see(placeNode("b", func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }), ledger.Complete{})
+	w.ends(24*time.Hour, "")
+}
+
+// The policy's time counts from when the node was not Ready, and anew when it was Ready in between;
+// of two policies for one volume's classes the later time counts.
+func TestTicketEndsByPolicy(t *testing.T) {
+	never, minute, hour := time.Duration(-1), time.Minute, time.Hour
+	down := func(version string) ledger.NodeState {
+		n := placeNode("b")
+		n.Ready, n.ReadySince, n.Version = ledger.ReadyUnknown, 7, version
+		return n
+	}
+	w := newEndWorld(t, grantedAt("b"))
+	w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsDeleted: &hour, TicketsLost: &minute}, placeNode("b"), ledger.Complete{}, down("2"))
+	w.ends(59*time.Second, "")
+	up := placeNode("b")
+	up.Version = "3"
+	w.see(up, down("4"))
+	w.ends(59*time.Second, "")
+	w.ends(time.Second, rules.EndNodeUnreachable)
+	w.see(ledger.NodeGone{Name: "b"})
+	w.ends(0, "") // an hour, now
+	w.ends(time.Hour, rules.EndNodeDeleted)
+	w.see(ledger.Policy{Name: "p", Version: "2", Driver: "disk", TicketsDeleted: &never})
+	w.ends(time.Hour, "")
+}
+
+// A process that begins goes on where the one before stopped, if it is the same outage; what was
+// counted of another one does not count.
+func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
+	down := placeNode("b")
+	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
+	for name, test := range map[string]struct {
+		was  ledger.Outage
+		left time.Duration
+	}{
+		"the same outage":      {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}, 6 * time.Minute},
+		"another Node":         {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "c", Since: 7, Renewed: 5}, 10 * time.Minute},
+		"Ready in between":     {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 6, Renewed: 5}, 10 * time.Minute},
+		"its kubelet lived":    {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 7, Renewed: 4}, 10 * time.Minute},
+		"nothing was counted":  {ledger.Outage{}, 10 * time.Minute},
+		"more than there is":   {ledger.Outage{Elapsed: time.Hour, NodeUID: "b", Since: 7, Renewed: 5}, 50 * time.Second}, // it has to see for itself that the node is silent
+		"the Node was deleted": {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b"}, 10 * time.Minute},
+	} {
+		limit := 10 * time.Minute
+		w := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) { k.NodeGone = test.was }))
+		w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
+		w.see(ledger.NodeLease{Node: "b", Renewed: 5})
+		got := w.end()
+		if got.Left != test.left || (got.Cause != "") != (test.left == 0) {
+			t.Errorf("%s: %s are left, want %s (%q)", name, got.Left, test.left, got.Cause)
+		}
+	}
+}
+
+// What is written down is in steps, and the next process reads it; nothing is where the node is Ready.
+func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
+	w := newEndWorld(t, grantedAt("b"))
+	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
+	for _, step := range []struct{ in, want time.Duration }{{29 * time.Second, 0}, {time.Second, 30 * time.Second}, {89 * time.Second, 90 * time.Second}, {time.Second, 2 * time.Minute}} {
+		w.now = w.now.Add(step.in)
+		if got := w.end(); got.Keep.Elapsed != step.want || (step.want > 0) != (got.Keep.NodeUID == "b") {
+			t.Errorf("%s later %+v is written, want %s", step.in, got.Keep, step.want)
+		}
+	}
+	limit := time.Hour
+	unread := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) {
+		k.NodeGone = ledger.Outage{Elapsed: 40 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}
+	}))
+	down := placeNode("b")
+	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
+	unread.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
+	unread.now = unread.now.Add(10 * time.Minute)
+	if got := unread.end(); got.Keep.Elapsed != 40*time.Minute {
+		t.Errorf("before the Lease is read, which tells whether it is the same outage, %+v is written", got.Keep)
+	}
+	back := placeNode("b")
+	back.UID = "again"
+	w.see(back)
+	if got := w.end(); got != (rules.TicketEnd{}) {
+		t.Errorf("the node is back, and it is %+v", got)
+	}
+}
+
+// A ticket that moves loses its grant at a cordoned node, is granted at none that the controller would
+// not choose, and is put at another one.
+func TestTicketMoves(t *testing.T) {
+	cordoned := placeNode("b", func(s *ledger.NodeState) { s.Draining = true })
+	w := newEndWorld(t, grantedAt("b", moves))
+	w.see(placeNode("b"), slotsOf("b", 4))
+	id := ledger.TicketID{Namespace: "shop", Name: "t"}
+	keeps := func() rules.Verdict {
+		s := w.ledger.Snapshot()
+		return (rules.Arbiter{}).Keeps(s, s.Ticket(id), w.now)
+	}
+	if v := keeps(); !v.Allowed() {
+		t.Errorf("it loses its grant: %s", v.First().Message())
+	}
+	w.see(cordoned)
+	if v := keeps(); v.First().Code != rules.LeavesNode {
+		t.Errorf("it keeps its grant at a cordoned node: %s", v.First().Message())
+	}
+	waiting := grantedAt("b", moves, waitsFor)
+	waiting.Version, waiting.Reason = "3", string(rules.LeavesNode)
+	w.see(waiting)
+	s := w.ledger.Snapshot()
+	if v := (rules.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != rules.LeavesNode {
+		t.Errorf("it is granted at a cordoned node: %s", v.First().Message())
+	}
+	if n, v := (rules.Arbiter{}).Place(s, s.Ticket(id), w.now); n != "a" {
+		t.Errorf("it is put at %q: %s", n, v.First().Message())
+	}
+	w.see(usesAt("b")) // a pod has the volume there
+	s = w.ledger.Snapshot()
+	if n, _ := (rules.Arbiter{}).Place(s, s.Ticket(id), w.now); n != "b" {
+		t.Errorf("it is put at %q, away from its volume", n)
+	}
+	if v := (rules.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != rules.LeavesNode {
+		t.Errorf("it is granted beside the pod that is to leave: %s", v.First().Message())
+	}
+}
+
+// One that moves leaves a node that is gone when its time is over.
+func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
+	w := newEndWorld(t, grantedAt("b", moves))
+	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
+	for in, want := range map[time.Duration]bool{rules.DefaultAfterNodeDeleted - time.Second: true, rules.DefaultAfterNodeDeleted: false} {
+		s := w.ledger.Snapshot()
+		v := (rules.Arbiter{}).Keeps(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "t"}), w.now.Add(in))
+		if v.Allowed() != want {
+			t.Errorf("after %s it keeps its grant: %t (%s)", in, v.Allowed(), v.First().Message())
+		}
+	}
+}
+
+// A ticket that keeps its volumes detached has no node that could be gone, or emptied.
+func TestDetachedTicketsDoNotEndWithANode(t *testing.T) {
+	k := ledger.Ticket{
+		ID: ledger.TicketID{Namespace: "shop", Name: "fsck"}, UID: "fsck", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,
+		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}},
+	}
+	for name, change := range map[string]func(*ledger.Ticket){
+		"at no node":   func(*ledger.Ticket) {},
+		"and one more": func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain },
+	} {
+		own := k
+		change(&own)
+		w := newEndWorld(t, own)
+		after := time.Duration(0)
+		w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsDeleted: &after, TicketsLost: &after}, ledger.Complete{})
+		s := w.ledger.Snapshot()
+		if end := rules.EndOf(s, s.Ticket(k.ID), w.now.Add(24*time.Hour)); end != (rules.TicketEnd{}) {
+			t.Errorf("%s: it ends: %+v", name, end)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// UnderWay returns whether an attach or detach of a volume at a node keeps one of the
+// workers that a policy gives its driver, and for how long it does so at most if nothing
+// changes: 0 for as long as it is under way. One that the driver has refused keeps none:
+// its attacher tries again after pauses of its own. A detach that the driver does not
+// answer keeps one for a minute: else a few that never end would stop the driver
+// everywhere.
+func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool, time.Duration) {
+	va := place.Canonical()
+	switch {
+	case va == nil:
+		return false, 0
+	case va.Deleting:
+		since, _ := s.Leaving(place)
+		left := detachPatience - now.Sub(since)
+		return va.DetachError.IsZero() && left > 0, max(left, 0)
+	}
+	return !va.Attached && va.AttachError.IsZero(), 0
+}
+
+// Answers returns whether a node is Ready, so that its attaches and detaches can be
+// expected to end. Those at other nodes never keep one at such a node waiting.
+func Answers(n *ledger.Node) bool { return ready(n) }
+
+// noFreeWorker returns NoFreeWorker in the place of Attaching or Detaching where that has not
+// begun, the controller may begin it, and as many attaches and detaches of the driver keep a worker
+// as its policy allows. It is what people read: who is next for a worker the controller decides.
+func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
+	place := v.NodeVolume(reason.Node)
+	if place == nil || reason.Code != Attaching && reason.Code != Detaching {
+		return reason
+	}
+	policy := PolicyFor(s, v.ID.Driver, "")
+	if policy.Workers <= 0 || !workersBusy(s, v.ID.Driver, policy.Workers, Answers(s.Node(place.Node)), now) {
+		return reason
+	}
+	p := a.planner(s, v, now)
+	p.hold = hold(v)
+	switch va := place.Own(); {
+	case reason.Code == Attaching && va == nil && !p.forThem(place) && p.mayCreate(s.Node(place.Node), place):
+	case reason.Code == Detaching && va != nil && !va.Deleting && !place.Reported && !p.Cooperative:
+	default:
+		return reason
+	}
+	reason.Detail = string(reason.Code)
+	reason.Code, reason.Driver, reason.Policy, reason.Limit = NoFreeWorker, v.ID.Driver, policy.Name, int32(policy.Workers)
+	return reason
+}
+
+// AwaitsWorker says whether the attach of a volume at a node, or its detach, waits for one of the driver's
+// workers.
+func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.NodeName, now time.Time) bool {
+	reason := Reason{Code: Attaching, Node: n}
+	if v.NodeVolume(n).HasAttachments() {
+		reason.Code = Detaching
+	}
+	return a.noFreeWorker(s, v, reason, now).Code == NoFreeWorker
+}
+
+// workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
+// which answers or does not.
+func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {
+	for v, place := range s.UnderWay() {
+		if v.Driver != driver || live && !Answers(s.Node(place.Node)) {
+			continue
+		}
+		if keeps, _ := UnderWay(s, place, now); !keeps {
+			continue
+		}
+		if workers--; workers == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// forThem says whether kube-controller-manager attaches a volume to a node, which counts no workers:
+// in Cooperative mode, for the pods that are bound.
+func (p *planner) forThem(place *ledger.NodeVolume) bool {
+	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// standing is what a user of a NodeVolume amounts to.
+type standing uint8
+
+const (
+	gone    standing = iota // not there any more, or taken away by a dry run
+	asking                  // a ticket that isn't granted
+	leaving                 // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
+	living                  // a pod that runs or will, or a ticket that is granted, or whose grant was sent
+)
+
+// standingOf says what a user amounts to in a snapshot.
+func standingOf(s ledger.Snapshot, u ledger.User) standing {
+	if u.Pod != "" {
+		return standingOfPod(s, u.Pod)
+	}
+	t := s.Ticket(u.Ticket)
+	if t == nil {
+		return gone
+	}
+	if d := s.Delta(); t.Phase == ledger.TicketGranted || t.Granting || d != nil && d.Granted == t.ID {
+		return living
+	}
+	return asking
+}
+
+func standingOfPod(s ledger.Snapshot, uid string) standing {
+	if d := s.Delta(); d != nil && d.Removed[uid] {
+		return gone
+	}
+	p := s.Pod(uid)
+	switch {
+	case p == nil || p.Phase == ledger.PodFinished:
+		return gone
+	case p.Phase == ledger.PodTerminating, runsNowhere(s, p):
+		return leaving
+	}
+	return living
+}
+
+// runsNowhere says whether a pod is bound to a Node that does not exist, where no volume is, or
+// may be. Kubernetes' pod garbage collector deletes such a pod.
+func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
+	if p.Node == "" {
+		return false
+	}
+	n := s.Node(p.Node)
+	if n == nil || n.Exists {
+		return n == nil
+	}
+	return !slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
+		at := s.Volume(v).NodeVolume(p.Node)
+		return at.OccupiesSlot() || at.WithoutAttachment()
+	})
+}
+
+// requestOf makes the request behind a user, for its rank and its name: without what it
+// needs.
+func requestOf(s ledger.Snapshot, u ledger.User) Request {
+	if u.Pod != "" {
+		if p := s.Pod(u.Pod); p != nil {
+			return podAsks(p)
+		}
+		return Request{Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
+	}
+	if t := s.Ticket(u.Ticket); t != nil {
+		return ticketAsks(t)
+	}
+	return Request{Type: "gone", Ticket: u.Ticket}
+}
+
+// requester names a user.
+func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
+	if u.Pod != "" {
+		if p := s.Pod(u.Pod); p != nil {
+			return ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+		}
+		return ledger.Requester{UID: u.Pod}
+	}
+	if t := s.Ticket(u.Ticket); t != nil {
+		return ticketRequester(t)
+	}
+	return ledger.Requester{Ticket: true, Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}
+}
+
+func ticketRequester(t *ledger.Ticket) ledger.Requester {
+	return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
+}
+
+// yields says whether a user gives way to a request: a ticket of a type that
+// yields, to a pod's priority or above.
+func yields(s ledger.Snapshot, u ledger.User, to Request) bool {
+	t := s.Ticket(u.Ticket)
+	return t != nil && t.Type.Yields() && to.priority() >= ledger.PodPriority
+}

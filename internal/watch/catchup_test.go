@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// CatchUp takes in the newest version of each kind that a scheduler decides from, while the informers have
+// heard of nothing yet.
+func TestCatchUpReadsWhatInformersHaveNotShown(t *testing.T) {
+	server := apitest.Start(t)
+	v := disk(server, "data")
+	server.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}})
+	o := start(t, server, true)
+	server.Lag(true)
+	server.Put("pods", pod("db", "u1", "n1", "data"))
+	server.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+	server.Put("volumeattachments", attachment("a", "n2", "data"))
+	server.Put("volumetickets", ticket("u2", "backup", "n3", "data"))
+	server.Put("volumeholds", &v1alpha1.VolumeHold{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName(v.Driver, v.Handle)},
+		Spec:       v1alpha1.VolumeHoldSpec{Driver: v.Driver, Handle: v.Handle},
+	})
+	more := disk(server, "more")
+	if err := o.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := o.Snapshot()
+	for what, known := range map[string]bool{
+		"pod":              s.Pod("u1") != nil,
+		"Node":             s.Node("n1").Ready == ledger.ReadyTrue,
+		"VolumeAttachment": s.Volume(v).NodeVolume("n2") != nil,
+		"ticket":           s.Ticket(ledger.TicketID{Namespace: "shop", Name: "u2"}) != nil,
+		"VolumeHold":       s.Volume(v).Hold != nil,
+		"PersistentVolume": s.PersistentVolume("more") != nil && s.PersistentVolume("more").Volume == more,
+	} {
+		if !known {
+			t.Errorf("the %s is not known", what)
+		}
+	}
+}
+
+// A pod with a volume that has a node may have got it from a scheduler that led before: it counts without a
+// VolumeHold and a VolumeTicket. Other pods say nothing.
+func TestNothingBound(t *testing.T) {
+	bare := pod("bare", "u0", "n1", "data")
+	bare.Spec.Volumes = nil
+	for name, test := range map[string]struct {
+		pods []*corev1.Pod
+		want bool
+	}{
+		"no pod":                   {nil, true},
+		"a pod without volumes":    {[]*corev1.Pod{bare}, true},
+		"a pod without a node":     {[]*corev1.Pod{pod("db", "u1", "", "data")}, true},
+		"a pod that has both":      {[]*corev1.Pod{bare, pod("db", "u1", "n1", "data")}, false},
+		"several that have a node": {[]*corev1.Pod{pod("db", "u1", "n1", "data"), pod("web", "u2", "n2", "more")}, false},
+	} {
+		server := apitest.Start(t)
+		o := start(t, server, true)
+		server.Lag(true)
+		for _, p := range test.pods {
+			server.Put("pods", p)
+		}
+		if got, err := o.NothingBound(t.Context()); err != nil || got != test.want {
+			t.Errorf("%s: %t (%v)", name, got, err)
+		}
+	}
+}

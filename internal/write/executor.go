@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/internal/watch"
+)
+
+// ErrNoLease says that a write was not begun, because its deadline would lie
+// outside the lease.
+var ErrNoLease = errors.New("the leader's lease is over")
+
+// Config is what an Executor works with.
+type Config struct {
+	// Kube and Moorage are the clients to write with. Their own timeout should
+	// be Timeout, which they tell the API server, and they should not limit
+	// their rate: a request that waits its turn would use up its time.
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+	// Observer knows the objects, and takes in answers.
+	Observer *watch.Observer
+	// Events reports writes to holds, claims and tickets; may be nil.
+	Events *report.Events
+	// Timeout bounds each request.
+	Timeout time.Duration
+	// Turn waits until another request may be made; nil: at once.
+	Turn func(context.Context) error
+	// Background is Turn for requests that no pod waits for, perhaps very many at once: the lists
+	// before a hold is deleted, page by page, and its deletion. Nil: as Turn.
+	Background func(context.Context) error
+	// Lease says until when this process may write; nil: for ever.
+	Lease func() time.Time
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Epoch is this term's number: it is written into tickets with every
+	// decision, and rises from leader to leader.
+	Epoch int64
+	// Token makes the values of the annotations that mark an attachment as confirmed. No two may be equal, in any process.
+	Token func() string
+}
+
+// Validate names missing fields.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Kube == nil || c.Moorage == nil {
+		errs = append(errs, errors.New("Kube and Moorage, the clients to write with, are needed"))
+	}
+	if c.Observer == nil {
+		errs = append(errs, errors.New("Observer is missing"))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("Timeout must be above 0, and is %s", c.Timeout))
+	}
+	if c.Token == nil {
+		errs = append(errs, errors.New("Token is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// Executor executes steps. It remembers what flow does, which requests of a node
+// are under way, and until when those without an answer may have an effect.
+type Executor struct {
+	config    Config
+	unsettled unanswered
+	mu        sync.Mutex // memory
+	memory    protocol.Memory
+	nodes     batcher[*shared] // patches of a Node's status
+	lists     batcher[*shared] // of its pods
+	scans     batcher[*shared] // of all objects of a kind
+	looks     batcher[*shared] // at a Node
+	holds     holdTurns
+	lines     lineages
+	// droppedBoot: that the API server drops the bootID of holds is said once.
+	droppedBoot sync.Once
+}
+
+// nodeRest is how long the patch of a Node's status waits for others that have its cause.
+const nodeRest = 2 * time.Millisecond
+
+// New returns an Executor for one term of leadership: a new term starts
+// without memories.
+func New(config Config) (*Executor, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("execute: %w", err)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Turn == nil {
+		config.Turn = func(context.Context) error { return nil }
+	}
+	if config.Background == nil {
+		config.Background = config.Turn
+	}
+	if config.Lease == nil {
+		config.Lease = func() time.Time { return time.Time{} }
+	}
+	e := &Executor{config: config, nodes: batcher[*shared]{rest: nodeRest}}
+	e.memory.Epoch, e.memory.Outlast = config.Epoch, e.outlast()
+	return e, nil
+}
+
+// Do executes a step and returns when its effect is known to the ledger.
+func (e *Executor) Do(ctx context.Context, step rules.Step) error {
+	if err := e.run(ctx, running{Task: protocol.Do(step)}); err != nil {
+		return fmt.Errorf("%s of %s: %w", step.Do, step.Volume, err)
+	}
+	return nil
+}
+
+func (e *Executor) snapshot() ledger.Snapshot { return e.config.Observer.Snapshot() }
