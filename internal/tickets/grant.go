@@ -71,20 +71,21 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 }
 
 // Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a
-// node at which the pod is about to have them. The caller holds Order.
-func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) {
+// node at which the pod is about to have them. It says whether there were any. The caller holds Order.
+func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) bool {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
-		return
+		return false
 	}
 	s := k.config.Cache.Snapshot()
 	r := rules.PodRequest(s, pod)
 	nodes := protocol.Rivals(s, r, n)
 	if len(nodes) == 0 {
-		return
+		return false
 	}
 	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return rules.RanksBefore(t, r) })
 	k.write(*term, decided)
+	return true
 }
 
 // maxTold is how many tickets are told at once why they wait. Grants wait for none of them.

@@ -27,13 +27,13 @@ type Placer struct {
 	// Waits are the pods that were refused.
 	Waits tickets.Waits
 
-	before  func(pod *ledger.Pod, n ledger.NodeName) // guarded by Order
+	before  func(pod *ledger.Pod, n ledger.NodeName) bool // guarded by Order
 	touched []func(ledger.Touched)
 }
 
-// Before has f called with each pod that is about to be reserved at a node, with Order held: f has
-// those served that rank before the pod.
-func (p *Placer) Before(f func(pod *ledger.Pod, n ledger.NodeName)) {
+// Before has f called with each pod that is about to be reserved at a node, with Order held: f decides
+// on the tickets that rank before the pod, and returns whether there were any.
+func (p *Placer) Before(f func(pod *ledger.Pod, n ledger.NodeName) bool) {
 	p.Order.Lock()
 	defer p.Order.Unlock()
 	p.before = f
@@ -48,10 +48,10 @@ func (p *Placer) Subscribe(f func(ledger.Touched)) { p.touched = append(p.touche
 func (p *Placer) Reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) rules.Verdict) rules.Verdict {
 	p.Order.Lock()
 	defer p.Order.Unlock()
-	if p.before != nil && fit(p.Ledger.Snapshot()).Allowed() {
-		p.before(&pod, n)
-	}
 	verdict := fit(p.Ledger.Snapshot())
+	if verdict.Allowed() && p.before != nil && p.before(&pod, n) {
+		verdict = fit(p.Ledger.Snapshot())
+	}
 	if verdict.Allowed() {
 		p.touch(p.Ledger.Reserve(p.Now(), pod, n))
 	}

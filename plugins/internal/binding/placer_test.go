@@ -18,22 +18,35 @@ func fits(p *ledger.Pod, n ledger.NodeName) func(ledger.Snapshot) rules.Verdict 
 	}
 }
 
-// Whoever comes before a pod is served before the pod is counted. Nobody is served for a pod that does not fit.
+// Tickets that rank before a pod are decided before the pod is counted, but not for a pod that does not fit. Without
+// such tickets the rules are asked once.
 func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	p := &Placer{Ledger: sample.Ledger(sample.Pod("holds", "n2", "b")), Now: func() time.Time { return sample.Now }}
 	served := 0
-	p.Before(func(*ledger.Pod, ledger.NodeName) {
+	p.Before(func(pod *ledger.Pod, _ ledger.NodeName) bool {
+		if pod.Name == "pod" {
+			return false
+		}
 		served++
 		k := sample.Ticket("first", "n2", ledger.TypeRestore, "a")
 		k.Phase = ledger.TicketGranted
 		p.Ledger.Apply(sample.Now, k)
+		return true
 	})
-	barred, pod := sample.Pod("barred", "", "b"), sample.Pod("pod", "", "a")
+	barred, pod, alone := sample.Pod("barred", "", "b"), sample.Pod("waits", "", "a"), sample.Pod("pod", "", "c")
 	if v := p.Reserve(barred, "n1", fits(&barred, "n1")); v.Allowed() || served != 0 {
 		t.Fatalf("a pod that does not fit is reserved: %t; served: %d", v.Allowed(), served)
 	}
 	if v := p.Reserve(pod, "n1", fits(&pod, "n1")); v.Allowed() || served != 1 || p.Ledger.Snapshot().Pod(pod.UID) != nil {
 		t.Errorf("the pod is reserved before the ticket that ranks before it: %t; served: %d", v.Allowed(), served)
+	}
+	asked := 0
+	verdict := p.Reserve(alone, "n1", func(s ledger.Snapshot) rules.Verdict {
+		asked++
+		return fits(&alone, "n1")(s)
+	})
+	if !verdict.Allowed() || asked != 1 {
+		t.Errorf("a pod without rivals is reserved: %t; the rules are asked %d times", verdict.Allowed(), asked)
 	}
 }
 
