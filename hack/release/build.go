@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -142,6 +143,7 @@ func (b build) user() string {
 
 // compile makes a static binary without traces of its place.
 func (p program) compile(ctx context.Context, system, machine, binary string) error {
+	fmt.Printf("building %s for %s/%s\n", path.Base(p.command), system, machine)
 	flags := "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version=" + p.version
 	for _, variable := range p.linked {
 		flags += " -X " + variable
