@@ -22,7 +22,7 @@ func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Acce
 func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.KeptDetached()
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return standingOf(s, u) == living
+		return claimStateOf(s, u) == active
 	})
 }
 

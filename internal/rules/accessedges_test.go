@@ -119,17 +119,17 @@ func TestRunsNowhereBesideVolumes(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    ledger.NodeName
 		facts []ledger.Event
-		want  standing
+		want  claimState
 	}{
-		"its Node is there":           {"third", nil, living},
-		"it is gone":                  {"third", []ledger.Event{gone}, leaving},
-		"gone, and it is attached":    {"third", []ledger.Event{madeAt("third"), gone}, living},
-		"gone, one is held there":     {"third", []ledger.Event{held, gone}, living},
-		"gone, and one may be in use": {"third", []ledger.Event{nodeAs("third", using), gone}, living},
-		"it is not bound":             {"", nil, living},
+		"its Node is there":           {"third", nil, active},
+		"it is gone":                  {"third", []ledger.Event{gone}, terminating},
+		"gone, and it is attached":    {"third", []ledger.Event{madeAt("third"), gone}, active},
+		"gone, one is held there":     {"third", []ledger.Event{held, gone}, active},
+		"gone, and one may be in use": {"third", []ledger.Event{nodeAs("third", using), gone}, active},
+		"it is not bound":             {"", nil, active},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{dataAt("q", test.at, ledger.PodLive)}, test.facts...)...)
-		if got := standingOf(p.snapshot, ledger.User{Pod: "q"}); got != test.want {
+		if got := claimStateOf(p.snapshot, ledger.User{Pod: "q"}); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}

@@ -19,7 +19,7 @@ func Arrives(s ledger.Snapshot, v *ledger.Volume) bool {
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		switch va := place.Own(); {
-		case !ready(s.Node(place.Node)) || !slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(s, u) == living }):
+		case !ready(s.Node(place.Node)) || !slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(s, u) == active }):
 			if place.HasAttachments() || place.Reported {
 				return false
 			}

@@ -25,12 +25,12 @@ func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
 		return false
 	}
 	return !slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		st := standingOf(p.snapshot, u)
+		st := claimStateOf(p.snapshot, u)
 		if u.Pod == "" {
-			return st == living
+			return st == active
 		}
 		pod := p.snapshot.Pod(u.Pod)
-		return st == living && (pod.OptedOut || pod.Started)
+		return st == active && (pod.OptedOut || pod.Started)
 	})
 }
 
@@ -89,7 +89,7 @@ func (p *planner) getsSlot(node *ledger.Node) bool {
 		}
 		for _, u := range place.Users {
 			switch {
-			case standingOf(p.snapshot, u) != living:
+			case claimStateOf(p.snapshot, u) != active:
 			case u.Pod != "":
 				lacking[u.Pod] = append(lacking[u.Pod], v)
 			case !place.CreateFailed:

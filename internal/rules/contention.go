@@ -60,7 +60,7 @@ func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 					switch {
 					case whom(u):
 						return true
-					case u.Pod != "" && !seen[u.Pod] && standingOf(p.snapshot, u) == living:
+					case u.Pod != "" && !seen[u.Pod] && claimStateOf(p.snapshot, u) == active:
 						seen[u.Pod], next = true, append(next, p.snapshot.Pod(u.Pod))
 					}
 				}
@@ -72,7 +72,7 @@ func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 
 // claims says whether a user is a living pod that wants this volume.
 func (p *planner) claims(u ledger.User) bool {
-	return u.Pod != "" && standingOf(p.snapshot, u) == living && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
+	return u.Pod != "" && claimStateOf(p.snapshot, u) == active && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
 // contend says whether a pod gives way to another one, at another node, which ranks before it: they want more than one
@@ -88,7 +88,7 @@ func (p *planner) contend(first, pod *ledger.Pod) bool {
 // pod that contends for several volumes with those who have it ranks before them all. Empty: there is none.
 func (p *planner) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 	if p.mayBeAttached(place) || place.Node == ledger.Detached || slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return u.Pod == "" && standingOf(p.snapshot, u) != gone
+		return u.Pod == "" && claimStateOf(p.snapshot, u) != noClaim
 	}) {
 		return ""
 	}

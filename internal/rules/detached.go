@@ -26,7 +26,7 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	var reasons []Reason
 	inUse := w.inUse(v)
 	for _, u := range w.queue.blockers(place, w.request) {
-		if len(reasons) < fewUsers && w.blocks(v, place, u) && (standingOf(w.snapshot, u) == living || !inUse) {
+		if len(reasons) < fewUsers && w.blocks(v, place, u) && (claimStateOf(w.snapshot, u) == active || !inUse) {
 			reasons = append(reasons, w.heldBy(v, place, u, need.Name, HeldElsewhere))
 		}
 	}
@@ -63,7 +63,7 @@ func (w view) inUse(v *ledger.Volume) bool {
 	return slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return p.Node != ledger.Detached && !fenced(w.snapshot, v, p.Node, w.now) && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			t := w.snapshot.Ticket(u.Ticket)
-			return !w.request.owns(u) && standingOf(w.snapshot, u) == living && (t == nil || !t.Type.Yields())
+			return !w.request.owns(u) && claimStateOf(w.snapshot, u) == active && (t == nil || !t.Type.Yields())
 		})
 	})
 }
@@ -181,7 +181,7 @@ func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
 func (p *planner) staysDetached(reason Reason) Reason {
 	var first Request
 	for _, u := range p.volume.KeptDetached().Users {
-		if st := standingOf(p.snapshot, u); st != living && st != asking {
+		if st := claimStateOf(p.snapshot, u); st != active && st != requested {
 			continue
 		}
 		if r := requestOf(p.snapshot, u); first.Who.IsZero() || CompareRequests(r, first) < 0 {

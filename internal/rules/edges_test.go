@@ -81,25 +81,25 @@ func TestStandings(t *testing.T) {
 		see(ledger.Ticket{ID: id(name), UID: name, Version: "1", Type: ledger.TypeManual, Node: "n", Phase: phase})
 	}
 	s := l.Snapshot()
-	for name, want := range map[string]standing{"live": living, "finished": gone, "leaving": leaving, "nowhere": leaving, "nobody": gone} {
-		if got := standingOf(s, ledger.User{Pod: name}); got != want {
+	for name, want := range map[string]claimState{"live": active, "finished": noClaim, "leaving": terminating, "nowhere": terminating, "nobody": noClaim} {
+		if got := claimStateOf(s, ledger.User{Pod: name}); got != want {
 			t.Errorf("pod %s: %d, want %d", name, got, want)
 		}
 	}
-	for name, want := range map[string]standing{"asks": asking, "granted": living, "nobody": gone} {
-		if got := standingOf(s, ledger.User{Ticket: id(name)}); got != want {
+	for name, want := range map[string]claimState{"asks": requested, "granted": active, "nobody": noClaim} {
+		if got := claimStateOf(s, ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("ticket %s: %d, want %d", name, got, want)
 		}
 	}
 	d := &ledger.Delta{Granted: id("asks")}
 	d.Remove("live")
 	s = s.With(d)
-	for name, want := range map[string]standing{"asks": living, "granted": living} {
-		if got := standingOf(s, ledger.User{Ticket: id(name)}); got != want {
+	for name, want := range map[string]claimState{"asks": active, "granted": active} {
+		if got := claimStateOf(s, ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("in a dry run, ticket %s: %d, want %d", name, got, want)
 		}
 	}
-	if got := standingOf(s, ledger.User{Pod: "live"}); got != gone {
+	if got := claimStateOf(s, ledger.User{Pod: "live"}); got != noClaim {
 		t.Errorf("a pod that a dry run takes away: %d", got)
 	}
 }

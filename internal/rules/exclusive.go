@@ -34,10 +34,10 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	if w.request.owns(u) {
 		return false
 	}
-	switch standingOf(w.snapshot, u) {
-	case living:
+	switch claimStateOf(w.snapshot, u) {
+	case active:
 		return !w.takesFrom(u) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
-	case asking:
+	case requested:
 		t := w.snapshot.Ticket(u.Ticket)
 		if t.InDoubt {
 			return true // whoever ranks before whom: the leader before may have granted it
@@ -46,7 +46,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 			return false // in a queue firstElsewhereOf sees to the tickets of other nodes
 		}
 		return CompareRequests(requestOf(w.snapshot, u), w.request) < 0
-	case gone, leaving:
+	case noClaim, terminating:
 	}
 	return false
 }
@@ -73,7 +73,7 @@ func (w view) migration(v *ledger.Volume) bool {
 // at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	return t != nil && t.Type.SharesVolume() && standingOf(s, u) == living && migratable(s, v)
+	return t != nil && t.Type.SharesVolume() && claimStateOf(s, u) == active && migratable(s, v)
 }
 
 // mayFollowMigration says whether who asks may have a volume at the node to which it migrates,
@@ -196,9 +196,9 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 				return reasons, passed // the rest adds nothing
 			}
 			w.queue.look()
-			st := standingOf(w.snapshot, u)
-			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p) && !reserved(w.snapshot, u)
-			if waits || rooted && (st == asking || migrating(w.snapshot, v, u)) {
+			st := claimStateOf(w.snapshot, u)
+			waits := u.Pod != "" && st == active && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p) && !reserved(w.snapshot, u)
+			if waits || rooted && (st == requested || migrating(w.snapshot, v, u)) {
 				passed = true
 			} else if w.blocks(v, p, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
@@ -219,7 +219,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 // lets says whether a ticket at a place is taken to let go of the volume, which is detached then.
 func (w view) lets(p *ledger.NodeVolume) bool {
 	return w.yielded && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		return standingOf(w.snapshot, u) == living && yields(w.snapshot, u, w.request)
+		return claimStateOf(w.snapshot, u) == active && yields(w.snapshot, u, w.request)
 	})
 }
 
@@ -283,7 +283,7 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 // stay.
 func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p != nil && slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
-		return standingOf(w.snapshot, u) == living && w.blocks(v, p, u)
+		return claimStateOf(w.snapshot, u) == active && w.blocks(v, p, u)
 	})
 }
 

@@ -66,7 +66,7 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 // undecided is what a need waits for that has led to no volume at a node yet: the
 // grant, and then the provisioner. Neither comes for a pod whose Node does not exist.
 func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.NodeName) ledger.Code {
-	lives := func(u ledger.User) bool { return standingOf(s, u) == living }
+	lives := func(u ledger.User) bool { return claimStateOf(s, u) == active }
 	switch node := s.Node(n); {
 	case need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives):
 		return ClaimUnbound

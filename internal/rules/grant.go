@@ -137,7 +137,7 @@ func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester)
 		return first
 	}
 	for _, u := range place.Users {
-		if who := requester(p.snapshot, u); standingOf(p.snapshot, u) == living && (first.IsZero() || compareRequesters(who, first) < 0) {
+		if who := requester(p.snapshot, u); claimStateOf(p.snapshot, u) == active && (first.IsZero() || compareRequesters(who, first) < 0) {
 			first = who
 		}
 	}
@@ -167,7 +167,7 @@ func (p *planner) contested(n ledger.NodeName) bool {
 		if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
-		if slices.ContainsFunc(place.Users, func(u ledger.User) bool { st := standingOf(p.snapshot, u); return st == asking || st == living }) {
+		if slices.ContainsFunc(place.Users, func(u ledger.User) bool { st := claimStateOf(p.snapshot, u); return st == requested || st == active }) {
 			return true
 		}
 	}

@@ -173,7 +173,7 @@ func (w view) confirmed(p *ledger.NodeVolume, driver string) bool {
 	// A pod that waits for a slot has none that a ticket could have with it.
 	notOfPods := w.request.Pod == "" && w.pastLimit(driver)
 	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
-		return !w.request.owns(u) && standingOf(w.snapshot, u) == living && !(notOfPods && u.Pod != "")
+		return !w.request.owns(u) && claimStateOf(w.snapshot, u) == active && !(notOfPods && u.Pod != "")
 	})
 }
 
@@ -253,11 +253,11 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 func (w view) vacant(p *ledger.NodeVolume) bool {
 	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {
-		st := standingOf(w.snapshot, u)
+		st := claimStateOf(w.snapshot, u)
 		switch {
-		case w.request.owns(u), st == gone, st == leaving && w.detached:
+		case w.request.owns(u), st == noClaim, st == terminating && w.detached:
 			leaves = true
-		case st == asking && !w.snapshot.Ticket(u.Ticket).KeepsSlots():
+		case st == requested && !w.snapshot.Ticket(u.Ticket).KeepsSlots():
 		default:
 			return false
 		}

@@ -101,7 +101,7 @@ func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive 
 			if !elsewhere && !onePod && (p.Node != q.node || parametersOf(q.snapshot, u) == w.request.Parameters) {
 				continue
 			}
-			if t == nil || standingOf(q.snapshot, u) != asking || !elsewhere && contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
+			if t == nil || claimStateOf(q.snapshot, u) != requested || !elsewhere && contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
 				continue
 			}
 			if r := ticketAsks(t); CompareRequests(r, w.request) < 0 {
@@ -161,7 +161,7 @@ func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now t
 			p := &v.NodeVolumes[i]
 			for _, u := range p.Users {
 				keeps := p.Node != n && exclusive(access(s, v, need.Access)) || p.Node == n && parametersOf(s, u) != r.Parameters || p.Node == ledger.Detached
-				if keeps && standingOf(s, u) == living && yields(s, u, r) && w.blocks(v, p, u) && !slices.Contains(list, u.Ticket) {
+				if keeps && claimStateOf(s, u) == active && yields(s, u, r) && w.blocks(v, p, u) && !slices.Contains(list, u.Ticket) {
 					list = append(list, u.Ticket)
 				}
 			}

@@ -44,7 +44,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 		}
 		for _, u := range place.Users {
 			other := requestOf(s, u)
-			if r.owns(u) || other.Parameters == r.Parameters || standingOf(s, u) != living || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
+			if r.owns(u) || other.Parameters == r.Parameters || claimStateOf(s, u) != active || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
 				continue
 			}
 			if !r.Type.Yields() || other.priority() < ledger.PodPriority { // who yields had it first
@@ -74,7 +74,7 @@ func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need
 		return []Reason{stayingAt(s, v, place, reason, now)}
 	case usage == usageInUse:
 		for _, u := range place.Users {
-			if p := s.Pod(u.Pod); p != nil && standingOf(s, u) == leaving {
+			if p := s.Pod(u.Pod); p != nil && claimStateOf(s, u) == terminating {
 				return []Reason{attachedFor(s, v, place, u, need.Name)}
 			}
 		}
@@ -112,7 +112,7 @@ func (p *planner) displacers(t *ledger.Ticket) []ledger.User {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(place.Users), func(u ledger.User) bool {
-		return parametersOf(p.snapshot, u) == t.Parameters || standingOf(p.snapshot, u) != living ||
+		return parametersOf(p.snapshot, u) == t.Parameters || claimStateOf(p.snapshot, u) != active ||
 			!yields(p.snapshot, own, requestOf(p.snapshot, u))
 	})
 }

@@ -78,8 +78,8 @@ func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
 
 func (w view) isBehind(p *ledger.NodeVolume) bool {
 	return p.TakesSlot() && !p.OccupiesSlot() && !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		if st := standingOf(w.snapshot, u); st != asking {
-			return st != gone
+		if st := claimStateOf(w.snapshot, u); st != requested {
+			return st != noClaim
 		}
 		t := w.snapshot.Ticket(u.Ticket)
 		return t.InDoubt || t.KeepsSlots() && CompareRequests(requestOf(w.snapshot, u), w.request) < 0

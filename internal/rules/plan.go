@@ -274,12 +274,12 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 		return promised && p.hasGrantee(place)
 	}
 	for _, u := range place.Users {
-		switch standingOf(p.snapshot, u) {
-		case living, leaving:
+		switch claimStateOf(p.snapshot, u) {
+		case active, terminating:
 			if !p.outranked(u, place.Node) {
 				return true
 			}
-		case asking, gone:
+		case requested, noClaim:
 		}
 	}
 	return false
@@ -292,7 +292,7 @@ func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 
 // isGrantee says whether a user is a ticket that is granted.
 func (p *planner) isGrantee(u ledger.User) bool {
-	return u.Pod == "" && standingOf(p.snapshot, u) == living
+	return u.Pod == "" && claimStateOf(p.snapshot, u) == active
 }
 
 // outranked says whether a user must yield to somebody.
@@ -329,7 +329,7 @@ func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.
 			}
 			for _, other := range place.Users {
 				r := requestOf(p.snapshot, other)
-				if standingOf(p.snapshot, other) != living || !yields(p.snapshot, u, r) || p.waits(other, place) {
+				if claimStateOf(p.snapshot, other) != active || !yields(p.snapshot, u, r) || p.waits(other, place) {
 					continue
 				}
 				if !yield(place.Node, r) {

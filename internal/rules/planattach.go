@@ -227,7 +227,7 @@ func (p *planner) granted(n ledger.NodeName) bool {
 
 // startable says whether somebody at a node has a use for an attachment there, and stays.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active })
 }
 
 // blockers says what is in the way of a new attachment at a node.
@@ -438,7 +438,7 @@ func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 // the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
-		if who := requester(s, u); standingOf(s, u) == living && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
+		if who := requester(s, u); claimStateOf(s, u) == active && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
 			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s, s.Ticket(u.Ticket))
 		}
 	}

@@ -84,7 +84,7 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
 			return t != nil && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
 		}
-		return standingOf(p.snapshot, u) >= leaving
+		return claimStateOf(p.snapshot, u) >= terminating
 	})
 }
 
@@ -103,7 +103,7 @@ func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 		return false
 	}
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return standingOf(p.snapshot, u) == asking && !p.snapshot.Ticket(u.Ticket).Waits()
+		return claimStateOf(p.snapshot, u) == requested && !p.snapshot.Ticket(u.Ticket).Waits()
 	})
 }
 
@@ -254,7 +254,7 @@ func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 		return
 	}
 	for _, u := range place.Users {
-		if u.Pod != "" && standingOf(p.snapshot, u) == leaving {
+		if u.Pod != "" && claimStateOf(p.snapshot, u) == terminating {
 			p.add(Step{Do: RemovePod, Node: place.Node, UID: u.Pod})
 		}
 	}

@@ -292,7 +292,7 @@ func (p *planner) living(place *ledger.NodeVolume) bool {
 		return false
 	}
 	for _, u := range place.Users {
-		if standingOf(p.snapshot, u) == living && !p.outranked(u, place.Node) {
+		if claimStateOf(p.snapshot, u) == active && !p.outranked(u, place.Node) {
 			return true
 		}
 	}
@@ -310,7 +310,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 			continue
 		}
 		for _, u := range place.Users {
-			if standingOf(p.snapshot, u) != living {
+			if claimStateOf(p.snapshot, u) != active {
 				continue
 			}
 			if r := requestOf(p.snapshot, u); at == "" || p.compareClaims(claim{u, place.Node, r}, claim{who, at, first}) < 0 {
@@ -328,11 +328,11 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
 		if place := p.volume.NodeVolume(next.Node); place != nil {
 			for _, u := range place.Users {
-				st := standingOf(p.snapshot, u)
-				if st == living && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
+				st := claimStateOf(p.snapshot, u)
+				if st == active && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
 					continue // it has yet to be told
 				}
-				if (st == living && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {
+				if (st == active && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {
 					return next
 				}
 			}
@@ -354,7 +354,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 			list = slices.DeleteFunc(slices.Clone(was.Requesters), func(r ledger.Requester) bool { return !r.Ticket })
 		}
 		for _, u := range place.Users {
-			if standingOf(p.snapshot, u) >= leaving {
+			if claimStateOf(p.snapshot, u) >= terminating {
 				list = append(list, requester(p.snapshot, u))
 			}
 		}
@@ -386,7 +386,7 @@ func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledge
 	for i := range p.volume.NodeVolumes {
 		if place := &p.volume.NodeVolumes[i]; place.Node != holder && !p.migratesTo(place) {
 			for _, u := range place.Users {
-				if who := requester(p.snapshot, u); standingOf(p.snapshot, u) == living && who.UID != next.UID {
+				if who := requester(p.snapshot, u); claimStateOf(p.snapshot, u) == active && who.UID != next.UID {
 					list = append(list, who)
 				}
 			}

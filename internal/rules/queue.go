@@ -159,9 +159,9 @@ func (q *Queue) blockers(p *ledger.NodeVolume, r Request) []ledger.User {
 func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 	var k ranked
 	for _, u := range p.Users {
-		switch standingOf(q.snapshot, u) {
-		case gone:
-		case asking:
+		switch claimStateOf(q.snapshot, u) {
+		case noClaim:
+		case requested:
 			if t := q.snapshot.Ticket(u.Ticket); mayBeGranted(t) {
 				k.users = append(k.users, u)
 			} else if contends(t) {

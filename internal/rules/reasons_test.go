@@ -59,7 +59,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 // Each reason is given in a script, or named in a test of the core: who adds a rule shows that it refuses.
 func TestEveryReasonIsTested(t *testing.T) {
 	var text strings.Builder
-	for _, pattern := range []string{"testdata/*.txt", "*_test.go", "../flow/*_test.go", "../translate/*_test.go"} {
+	for _, pattern := range []string{"testdata/*.txt", "*_test.go", "../protocol/*_test.go", "../convert/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no files: %v", pattern, err)

@@ -11,7 +11,7 @@ import (
 // unused says whether a NodeVolume has no user but tickets that were never granted.
 func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	for _, u := range p.Users {
-		if standingOf(s, u) >= leaving {
+		if claimStateOf(s, u) >= terminating {
 			return false
 		}
 	}

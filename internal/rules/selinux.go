@@ -40,7 +40,7 @@ func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 // leavesIt says whether a user is another pod that is still there, and goes; none is where what nobody
 // needs any more is taken for gone.
 func (w view) leavesIt(u ledger.User) bool {
-	return !w.detached && !w.request.owns(u) && standingOf(w.snapshot, u) == leaving
+	return !w.detached && !w.request.owns(u) && claimStateOf(w.snapshot, u) == terminating
 }
 
 // mountedFor is the label with which a volume is mounted for a user. Kubelets mount for pods alone.

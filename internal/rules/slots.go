@@ -60,10 +60,10 @@ func (q *Queue) onlyAsked(p *ledger.NodeVolume) bool {
 		return false
 	}
 	return !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		switch standingOf(q.snapshot, u) {
-		case gone:
+		switch claimStateOf(q.snapshot, u) {
+		case noClaim:
 			return false
-		case asking:
+		case requested:
 			return q.snapshot.Ticket(u.Ticket).InDoubt
 		default:
 			return true
@@ -217,7 +217,7 @@ func (q *Queue) firstElsewhere(id ledger.VolumeID) awaiting {
 		}
 		for _, u := range p.Users {
 			t := q.snapshot.Ticket(u.Ticket)
-			if t == nil || !t.AwaitsSlots() || standingOf(q.snapshot, u) != asking {
+			if t == nil || !t.AwaitsSlots() || claimStateOf(q.snapshot, u) != requested {
 				continue
 			}
 			if r := ticketAsks(t); first.node == "" || CompareRequests(r, first.request) < 0 {

@@ -8,43 +8,43 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// standing is what a user of a NodeVolume amounts to.
-type standing uint8
+// claimState is the claim of a user on a NodeVolume.
+type claimState uint8
 
 const (
-	gone    standing = iota // not there any more, or taken away by a dry run
-	asking                  // a ticket that isn't granted
-	leaving                 // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
-	living                  // a pod that runs or will, or a ticket that is granted, or whose grant was sent
+	noClaim     claimState = iota // not there any more, or taken away by a dry run
+	requested                     // a ticket that isn't granted
+	terminating                   // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
+	active                        // a pod that runs or will, or a ticket that is granted, or whose grant was sent
 )
 
-// standingOf says what a user amounts to in a snapshot.
-func standingOf(s ledger.Snapshot, u ledger.User) standing {
+// claimStateOf is the claim of a user in a snapshot.
+func claimStateOf(s ledger.Snapshot, u ledger.User) claimState {
 	if u.Pod != "" {
-		return standingOfPod(s, u.Pod)
+		return claimStateOfPod(s, u.Pod)
 	}
 	t := s.Ticket(u.Ticket)
 	if t == nil {
-		return gone
+		return noClaim
 	}
 	if d := s.Delta(); t.Phase == ledger.TicketGranted || t.Granting || d != nil && d.Granted == t.ID {
-		return living
+		return active
 	}
-	return asking
+	return requested
 }
 
-func standingOfPod(s ledger.Snapshot, uid string) standing {
+func claimStateOfPod(s ledger.Snapshot, uid string) claimState {
 	if d := s.Delta(); d != nil && d.Removed[uid] {
-		return gone
+		return noClaim
 	}
 	p := s.Pod(uid)
 	switch {
 	case p == nil || p.Phase == ledger.PodFinished:
-		return gone
+		return noClaim
 	case p.Phase == ledger.PodTerminating, runsNowhere(s, p):
-		return leaving
+		return terminating
 	}
-	return living
+	return active
 }
 
 // runsNowhere says whether a pod is bound to a Node that does not exist, where no volume is, or

@@ -82,8 +82,8 @@ func operating() []guard {
 			Rule: "in Cooperative mode volumes are attached for tickets, too",
 			Edits: []edit{{
 				File: "internal/rules/planattach.go",
-				Old:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })",
-				New:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living && (u.Pod != \"\" || !p.Cooperative) })",
+				Old:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active })",
+				New:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active && (u.Pod != \"\" || !p.Cooperative) })",
 			}},
 			Expect: []string{"is satisfied"},
 		},
