@@ -77,8 +77,8 @@ type Extender struct {
 // A preempting pod that is woken is woken again, for 7 s in all: kube-scheduler keeps it from its
 // queue while it deletes the victims, and forgets events meanwhile.
 const (
-	insistFirst = time.Second
-	insistMost  = 3
+	retryDelay = time.Second
+	retryTries = 3
 )
 
 // judgingAtOnce is how many filters, priorities and preemptions are read and judged at once; others
@@ -127,7 +127,7 @@ func newExtender(o Options) (*Extender, error) {
 	x.podToucher = newPodToucher(o.Kube, o.Now, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
 	x.requeuer = requeuer.New(requeuer.Config{
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,
-		Insist: requeuer.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
+		Retry: requeuer.Retry{InitialDelay: retryDelay, MaxTries: retryTries, OnlyBlocked: true},
 	})
 	o.Facts.Subscribe(x.requeuer.Touch)
 	o.Placer.Subscribe(x.requeuer.Touch)

@@ -81,7 +81,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	c.conditions, c.groups = newConditionWriter(c, cfg.Conditions), newGroups(c, cfg.Groups)
 	c.requeuer = requeuer.New(requeuer.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
-		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true},
+		Retry: requeuer.Retry{InitialDelay: 100 * time.Millisecond, MaxTries: 9, CacheLag: time.Second, MayBeBlocked: true},
 	})
 	if cfg.Binds == nil {
 		cfg.Binds = cfg.Handle.ClientSet()

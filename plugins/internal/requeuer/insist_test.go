@@ -27,25 +27,25 @@ func (f facts) WaitForSync(context.Context) error { return nil }
 // tried, but not for ever.
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
-	most := Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true}
-	kept := Insistence{First: time.Second, Most: 3, OnlyKept: true}
+	most := Retry{InitialDelay: 100 * time.Millisecond, MaxTries: 9, CacheLag: time.Second, MayBeBlocked: true}
+	kept := Retry{InitialDelay: time.Second, MaxTries: 3, OnlyBlocked: true}
 	for name, test := range map[string]struct {
-		insist Insistence
+		retry Retry
 		lifted bool                         // it is woken for a change of just now
 		wake   func(w *Requeuer, woken int) // what a wake leads to
 		total  int
 	}{
 		"not kept, and not tried":       {kept, false, func(*Requeuer, int) {}, 1},
 		"not kept, and tried too early": {kept, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
-		"kept away":                     {kept, false, func(w *Requeuer, _ int) { w.Keep(pod.UID) }, 1 + kept.Most},
+		"kept away":                     {kept, false, func(w *Requeuer, _ int) { w.Keep(pod.UID) }, 1 + kept.MaxTries},
 		"kept away, and tried": {kept, false, func(w *Requeuer, woken int) {
 			w.Keep(pod.UID)
 			when(woken == 2, func() { w.Enter(pod, ledger.Pod{}) })
 		}, 2},
-		"kept away for good":        {most, false, func(*Requeuer, int) {}, 1 + most.Most},
+		"kept away for good":        {most, false, func(*Requeuer, int) {}, 1 + most.MaxTries},
 		"tried at once":             {most, false, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
 		"tried at the third":        {most, false, func(w *Requeuer, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
-		"let through, but not ours": {most, false, func(w *Requeuer, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
+		"let through, but not ours": {most, false, func(w *Requeuer, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.MaxTries},
 		// At 20, 120, 320, 720 and 1,520 ms: the last attempt counts.
 		"tried on others' old facts": {most, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
 		"refused on others' old facts, and not kept": {most, true, func(w *Requeuer, _ int) {
@@ -62,9 +62,9 @@ func TestWokenUntilTried(t *testing.T) {
 				var w *Requeuer
 				woken := 0
 				w = New(Config{
-					Facts:  facts{ledger.New()},
-					Gone:   func(*corev1.Pod) bool { return false },
-					Insist: test.insist,
+					Facts: facts{ledger.New()},
+					Gone:  func(*corev1.Pod) bool { return false },
+					Retry: test.retry,
 					Wake: func(context.Context, *corev1.Pod) {
 						woken++
 						test.wake(w, woken)

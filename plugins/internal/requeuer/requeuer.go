@@ -23,22 +23,22 @@ const (
 	retryMost  = 10 * time.Second
 )
 
-// Insistence says how often to wake a woken pod that is not tried: again after First, and then
-// after twice as long each time, Most times. After that the queue's own flush of 5 minutes is left:
+// Retry says how often to wake a woken pod that is not tried: again after InitialDelay,
+// and then after twice as long each time, MaxTries times. After that the queue's own flush of 5 minutes is left:
 // a pod that is kept out longer has a reason.
-type Insistence struct {
-	First time.Duration
-	Most  int
-	// OnlyKept insists only on pods that another plugin may be keeping from the queue (Keep is told
+type Retry struct {
+	InitialDelay time.Duration
+	MaxTries     int
+	// OnlyBlocked repeats wakes only of pods that another plugin may be keeping from the queue (Keep is told
 	// of them): for all other pods one wake is known to be enough.
-	OnlyKept bool
-	// Settles is how long other plugins' caches may lag behind a change. An attempt within it may
+	OnlyBlocked bool
+	// CacheLag is how long other plugins' caches may lag behind a change. An attempt within it may
 	// have used their old facts, while the change itself came and the pod was kept from the queue:
 	// it does not count as an attempt. This is true only of pods that may be kept.
-	Settles time.Duration
-	// MayBeKept: every pod that is tried may be kept from the queue afterwards, unless Rejected
+	CacheLag time.Duration
+	// MayBeBlocked: every pod that is tried may be kept from the queue afterwards, unless Rejected
 	// denies it.
-	MayBeKept bool
+	MayBeBlocked bool
 }
 
 // Facts is the part of watch.Observer that the package needs.
@@ -49,12 +49,12 @@ type Facts interface {
 	WaitForSync(context.Context) error
 }
 
-// Config is a Requeuer's configuration. All but Now and Insist must be set.
+// Config is a Requeuer's configuration. All but Now and Retry must be set.
 type Config struct {
 	Facts   Facts
 	Arbiter rules.Arbiter
 	Now     func() time.Time // time.Now when nil
-	Insist  Insistence
+	Retry   Retry
 	// Turn is how long room is kept for a woken pod that stays silent; DefaultTurn when 0.
 	Turn time.Duration
 	// Wake has the scheduler try a pod again at once. It must return soon.
@@ -84,7 +84,7 @@ type Requeuer struct {
 // Without a pod the line is looked at.
 type retry struct {
 	uid     types.UID
-	insists bool
+	repeats bool
 	expires bool // a wait for a freed slot is over by then; apart from the pod's other retries
 }
 
@@ -155,10 +155,10 @@ func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 // enter puts a pod on the list; mu is held.
 func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
-	entry.kept = w.config.Insist.MayBeKept
+	entry.kept = w.config.Retry.MayBeBlocked
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		entry.sampled, entry.freed, entry.turn = earlier.sampled, earlier.freed, earlier.turn
-		if earlier.kept && w.config.Now().Sub(earlier.lifted) < w.config.Insist.Settles {
+		if earlier.kept && w.config.Now().Sub(earlier.lifted) < w.config.Retry.CacheLag {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted
 		}
 	}
@@ -309,7 +309,7 @@ func (w *Requeuer) nextRetry(ctx context.Context) bool {
 	}
 	w.mu.Lock()
 	entry := w.pods.idle[next.uid]
-	due := entry != nil && (!next.insists || entry.woken > 0 && (entry.kept || !w.config.Insist.OnlyKept))
+	due := entry != nil && (!next.repeats || entry.woken > 0 && (entry.kept || !w.config.Retry.OnlyBlocked))
 	w.mu.Unlock()
 	if due {
 		w.wake(ctx, entry)
@@ -347,8 +347,8 @@ func rest(ctx context.Context, d time.Duration) {
 // the attempt follows: wake makes its notes before.
 func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
-	if insist := w.config.Insist; entry.woken < insist.Most {
-		w.retries.AddAfter(retry{uid: entry.pod.UID, insists: true}, insist.First<<entry.woken)
+	if again := w.config.Retry; entry.woken < again.MaxTries {
+		w.retries.AddAfter(retry{uid: entry.pod.UID, repeats: true}, again.InitialDelay<<entry.woken)
 	}
 	entry.woken++
 	w.mu.Unlock()
