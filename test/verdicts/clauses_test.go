@@ -136,7 +136,7 @@ func meanwhile() []clause {
 		{"the pod changes between its reservation and its bind", "the Binding names its version: the pod is read, and bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/internal/binding TestAnswers"}},
 		{"two schedulers on the same nodes", "each promises alone; the check before the attach decides between them", []string{"test plugins/scheduler TestSlotIsTakenBeforeTheBinding", "test plugins/volumehold TestBindJudgesTheNodeOnceMore",
 			"test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
-		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/write TestRefusalReadsTheClaim"}},
+		{"a claim or node that the scheduler has not seen", "decided once it is: no ticket is refused for it", []string{"test internal/tickets TestTicketsOfANodeShareItsSlots", "test internal/write TestRefusalReadsTheClaim"}},
 		{"the controller is down", "pods are placed as ever, and wait for their attach", []string{"test plugins/scheduler TestPodsOfADeployment"}},
 		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound, and told to wait until that ticket has let go of the volume", []string{"script parameters-yield"}},
 	}
