@@ -48,7 +48,7 @@ func KubeletKills(kills int) sandbox.Scenario {
 		},
 		Run: tell(func(s *story) {
 			switch {
-			case !s.moorage():
+			case !s.moorage(), s.Mode == sandbox.Cooperative: // kube-controller-manager attaches and detaches
 				s.must(s.Compare())
 			case !s.Cluster.Shape().MoorageNode:
 				s.must(s.ExpectForgotten())
