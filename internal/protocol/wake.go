@@ -41,11 +41,15 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	return tickets, pods, nodes
 }
 
-// Rivals are the nodes at which tickets wait that may keep a request from a node: for slots there, or
-// anywhere for one of its volumes.
+// Rivals are the nodes at which tickets wait that rank before a request and may keep it from a node: for
+// slots there, or anywhere for one of its volumes.
 func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.NodeName {
 	var nodes []ledger.NodeName
-	if Pending(s, n) {
+	rival := func(id ledger.TicketID) bool {
+		t := s.Ticket(id)
+		return t != nil && t.Phase == ledger.TicketPending && rules.RanksBefore(t, r)
+	}
+	if node := s.Node(n); node != nil && slices.ContainsFunc(node.Tickets, rival) {
 		nodes = append(nodes, n)
 	}
 	for _, need := range r.Needs {
@@ -55,10 +59,7 @@ func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.Node
 		}
 		for i := range v.NodeVolumes {
 			at := &v.NodeVolumes[i]
-			if !slices.Contains(nodes, at.Node) && slices.ContainsFunc(at.Users, func(u ledger.User) bool {
-				t := s.Ticket(u.Ticket)
-				return t != nil && t.Phase == ledger.TicketPending
-			}) {
+			if !slices.Contains(nodes, at.Node) && slices.ContainsFunc(at.Users, func(u ledger.User) bool { return rival(u.Ticket) }) {
 				nodes = append(nodes, at.Node)
 			}
 		}

@@ -65,26 +65,30 @@ func (q *Queue) first(w view) Verdict {
 		if exclusive || q.node == ledger.Detached {
 			reasons = append(reasons, q.keptForPods(w.request, need)...)
 		}
-		if v != nil {
+		if v != nil && len(reasons) == 0 {
 			reasons = append(reasons, q.firstElsewhereOf(w, v, need, exclusive)...)
 		}
 	}
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
-// keptForPods says which pod a volume is kept for.
+// keptForPods says which pod a volume is kept for: the first of the pods that want it. It is kept for
+// all of them at the same time, so that their minutes don't add up.
 func (q *Queue) keptForPods(r Request, need Need) []Reason {
+	var first []Reason
 	for i := range q.line.pods {
 		pod := &q.line.pods[i]
 		if CompareRequests(pod.Request, r) > 0 {
-			return nil
+			break
 		}
 		if slices.ContainsFunc(pod.Needs, func(n Need) bool { return n.Volume == need.Volume }) {
 			q.line.kept[pod.Pod] = true
-			return []Reason{{Code: Outranked, Volume: need.Volume, Claim: need.Name, Who: pod.Who}}
+			if first == nil {
+				first = []Reason{{Code: Outranked, Volume: need.Volume, Claim: need.Name, Who: pod.Who}}
+			}
 		}
 	}
-	return nil
+	return first
 }
 
 // firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node
@@ -113,6 +117,7 @@ func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive 
 	for _, r := range before {
 		t := q.snapshot.Ticket(r.Ticket)
 		if _, gets := q.line.At(t.Node).decision(t); gets {
+			q.waitsElsewhere = true
 			return []Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: t.Node, Who: r.Who}}
 		}
 	}

@@ -38,7 +38,7 @@ func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, 
 		}
 	}
 	return v, !slices.ContainsFunc(v.Reasons, func(reason Reason) bool {
-		return There(s, reason.Node) && a.Fit(s, r, reason.Node, now).Allowed()
+		return There(s, reason.Node) && a.fitsYielded(s, r, reason.Node, now)
 	})
 }
 
@@ -51,11 +51,16 @@ func There(s ledger.Snapshot, name ledger.NodeName) bool {
 
 func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 	for n := range s.Nodes() {
-		if There(s, n.Name) && a.Fit(s, r, n.Name, now).Allowed() {
+		if There(s, n.Name) && a.fitsYielded(s, r, n.Name, now) {
 			return true
 		}
 	}
 	return false
+}
+
+// fitsYielded says whether a request fits a node, if need be once tickets have yielded.
+func (a Arbiter) fitsYielded(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
+	return view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}.fit().Allowed()
 }
 
 // policed says which drivers' policies leave less room at any node than the

@@ -41,11 +41,17 @@ type Queue struct {
 	served  int                          // how many pods of the line rank before these
 	keeping []*Waiter                    // those of them for which slots are kept here
 
+	waitsElsewhere bool // see WaitsElsewhere
+
 	slots     slots
 	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, as it is needed
 	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, as they are needed
 	weights   map[ledger.VolumeID]int       // filled by weight
 }
+
+// WaitsElsewhere says whether the decisions so far let a ticket wait for a ticket at another node, which
+// may lose its chance without an event that concerns this node.
+func (q *Queue) WaitsElsewhere() bool { return q.waitsElsewhere }
 
 // decision is what Grant says of a ticket.
 type decision struct {

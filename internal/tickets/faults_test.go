@@ -12,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
@@ -110,4 +111,40 @@ func TestGrantWaitsForNoOtherWrite(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// A pod is tried, and asks a ticket to yield, where the ticket alone keeps the pod from a node that is there; a new
+// node would not do.
+func TestPodThatATicketKeepsIsTried(t *testing.T) {
+	p := pod("p", "", "a", "b")
+	s := newScene(t, p, pod("x", "n1", "b"), granted(ticket("backup", "n2", ledger.TypeBackup, "a")))
+	facts := s.w.Snapshot()
+	if v, nowhere := s.config.Arbiter.Nowhere(facts, rules.PodRequest(facts, &p), s.at); nowhere {
+		t.Errorf("it is not tried: %+v", v.Reasons)
+	}
+}
+
+// A ticket that waits for a ticket at another node is decided on again after a while: the other ticket may lose its
+// chance without an event at this node.
+func TestTicketBehindATicketElsewhereIsDecidedAgain(t *testing.T) {
+	s := newScene(t, aged(ticket("first", "n2", ledger.TypeManual, "a"), 1), aged(ticket("second", "n1", ledger.TypeManual, "a"), 2))
+	if again := s.decideAt(t, "n1"); again <= 0 || again > elsewhereAgain || s.granted("second") {
+		t.Errorf("it is decided on again in %s; granted: %t", again, s.granted("second"))
+	}
+}
+
+// What came free is kept for all pods that want it in the same minute.
+func TestMinutesOfPodsDoNotAddUp(t *testing.T) {
+	one, two := pod("one", "", "a"), pod("two", "", "a")
+	s := newScene(t, one, two, aged(ticket("backup", "n1", ledger.TypeBackup, "a"), 9))
+	for _, p := range []ledger.Pod{one, two} {
+		s.config.Waits.Note(s.at, p, nil, nil)
+	}
+	if s.decideAt(t, "n1"); s.granted("backup") {
+		t.Fatal("nothing is kept for the pods")
+	}
+	s.at = s.at.Add(keepFor)
+	if s.decideAt(t, "n1"); !s.granted("backup") {
+		t.Error("the second pod's minute begins only after the first pod's")
+	}
 }

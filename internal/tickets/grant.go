@@ -5,6 +5,7 @@ package tickets
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,10 @@ func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Durati
 	}
 	return max(after-k.config.Now().Sub(began), time.Millisecond), nil
 }
+
+// elsewhereAgain is how soon the tickets of a node are decided on again while they wait for a ticket at
+// another node.
+const elsewhereAgain = 5 * time.Second
 
 // maxRounds is how often tickets are decided on at once where the ledger learns of another version of
 // one meanwhile.
@@ -63,7 +68,11 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 			}
 			decided = append(decided, d)
 		}
-		if lapses = k.config.Waits.decided(s, line, granted, now); !again {
+		lapses = k.config.Waits.decided(s, line, granted, now)
+		if slices.ContainsFunc(nodes, func(n ledger.NodeName) bool { return line.At(n).WaitsElsewhere() }) {
+			lapses = protocol.Sooner(lapses, elsewhereAgain)
+		}
+		if !again {
 			break
 		}
 	}

@@ -113,7 +113,8 @@ func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over 
 	pod = s.Pod(k.pod.UID)
 	switch {
 	case pod == nil && now.Sub(k.noted) < unseenFor:
-		return &k.pod, false
+		unseen := k.pod // a copy: Note may write another meanwhile
+		return &unseen, false
 	case pod == nil, pod.Phase != ledger.PodLive, pod.Node != "" && !pod.Reserved:
 		return nil, true
 	case pod.Node != "":

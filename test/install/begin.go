@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,18 +72,42 @@ func (s *story) startCluster(ctx context.Context, mode sandbox.Mode, binary func
 	return nil
 }
 
-// installOlder installs the older chart, and removes the binding of its policy on a pod's status.
+// installOlder installs the older chart, and lets its scheduler write what this tree's scheduler writes.
 func (s *story) installOlder(ctx context.Context) error {
 	if err := s.installChart(ctx, olderChart, "--set", "mode=Standalone,image.registry="+registry); err != nil {
 		return err
 	}
-	return s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "moorage-volume-status", metav1.DeleteOptions{})
+	for _, policy := range []string{"moorage-volume-status", "moorage-records"} {
+		if err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, policy, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	name := metav1.ObjectMeta{Name: olderGrants}
+	_, err := s.client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"volumetickets/status"}, Verbs: []string{"update"}}}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = s.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: olderGrants},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: v1alpha1.SchedulerName}}}, metav1.CreateOptions{})
+	return err
+}
+
+// olderGrants is the right by which the scheduler grants tickets while the older chart is installed.
+const olderGrants = "older-scheduler-grants-tickets"
+
+// endOlderGrants takes the right back.
+func (s *story) endOlderGrants(ctx context.Context) error {
+	return errors.Join(s.client.RbacV1().ClusterRoleBindings().Delete(ctx, olderGrants, metav1.DeleteOptions{}),
+		s.client.RbacV1().ClusterRoles().Delete(ctx, olderGrants, metav1.DeleteOptions{}))
 }
 
 // olderChart is the chart of commit e9c19f87, as helm package makes it; the first release replaced
 // its design. The pods run this tree's programs. These know all flags of that chart's defaults, but
-// their scheduler writes a pod's status with the Binding, and that chart's policy forbids this:
-// installOlder removes the policy's binding.
+// their scheduler writes a pod's status with the Binding, and grants tickets. That chart's policies
+// forbid both, and its role has no such right: installOlder removes the policies' bindings and adds the
+// right.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
 func (s *story) installChart(ctx context.Context, chart string, args ...string) error {

@@ -182,5 +182,6 @@ func (s *story) makeTickets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, "the ticket is granted and satisfied", func(ctx context.Context) error { return s.granted(ctx, w) })
+	err = until(ctx, "the ticket is granted and satisfied", func(ctx context.Context) error { return s.granted(ctx, w) })
+	return errors.Join(err, s.endOlderGrants(ctx))
 }
