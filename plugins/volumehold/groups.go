@@ -80,6 +80,9 @@ func (g *groups) concerns(pod *corev1.Pod) bool {
 	if key.name == "" || key.native {
 		return false
 	}
+	if len(factOf(pod).Volumes) > 0 {
+		return true // also if the index has not seen the pod yet: the scheduling queue hears of it on its own
+	}
 	_, volumes := g.index.counts(key)
 	return volumes
 }
