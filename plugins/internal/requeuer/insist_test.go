@@ -30,7 +30,7 @@ func TestWokenUntilTried(t *testing.T) {
 	most := Retry{InitialDelay: 100 * time.Millisecond, MaxTries: 9, CacheLag: time.Second, MayBeBlocked: true}
 	kept := Retry{InitialDelay: time.Second, MaxTries: 3, OnlyBlocked: true}
 	for name, test := range map[string]struct {
-		retry Retry
+		retry  Retry
 		lifted bool                         // it is woken for a change of just now
 		wake   func(w *Requeuer, woken int) // what a wake leads to
 		total  int

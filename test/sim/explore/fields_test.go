@@ -239,7 +239,7 @@ func flowFields() map[string]fields {
 			"In": "it follows from Changes",
 		}},
 		"protocol.Change": {"Volume Add Rule WhileReady", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
-		"protocol.orders":     {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
+		"protocol.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"protocol.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"doubted": "a leader that decides has done so",
