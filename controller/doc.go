@@ -9,7 +9,7 @@
 // Reads: everything that package watch observes; the policy that keeps others from writing
 // volumesAttached. Decides: the leader; internal/rules decides for the stages, internal/operation and
 // internal/networkfence for their controllers. Writes: its Lease. The stages write through package
-// execute; operation and networkfence write themselves.
+// write; operation and networkfence write themselves.
 //
 // Of several processes only the leader writes. A lease does not stop a process that was paused: every
 // write has a deadline inside the lease, and a new leader waits until the last write of its predecessor

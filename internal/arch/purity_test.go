@@ -76,7 +76,7 @@ func constant(spec *ast.ValueSpec) bool {
 	}) && len(spec.Values) > 0
 }
 
-// TestCoreIsPure: ledger, arbiter, flow and the attacher's rules have no clock, no I/O, no randomness, no
+// TestCoreIsPure: ledger, rules, protocol and the attacher's rules have no clock, no I/O, no randomness, no
 // goroutines and no state of their own.
 func TestCoreIsPure(t *testing.T) {
 	for _, folder := range pureFolders {

@@ -27,7 +27,7 @@
 //     snapshot.
 //   - The snapshots that are handed in hold all earlier tells, and all objects of the answer: a driver
 //     takes those in before it calls Answer. Objects that do not exist (NotFound) are not taken in:
-//     flow says what that proves.
+//     this package says what that proves.
 //   - A task that has begun is carried to its end, or ends with the process: only then has every
 //     request been outlasted. A volume has one task at a node at a time, and a node's tickets are
 //     decided in one round at a time.
@@ -45,5 +45,5 @@
 //   - Every request has a deadline: the driver's own timeout, the end of its lease, or Request.Until,
 //     the earliest of them. A request at its deadline is answered NotSent. The API server gets the
 //     timeout as well. Memory.Outlast is that timeout and a margin.
-//   - A Verb or a Kind that a driver does not know is an error, never another one.
+//   - A driver answers a Verb or a Kind that it does not know with an error.
 package protocol

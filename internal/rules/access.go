@@ -18,7 +18,8 @@ func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Acce
 	return a
 }
 
-// keptDetached says whether a ticket that is granted keeps a volume from every node. Whoever shares the volume otherwise, one at a time has it then.
+// keptDetached says whether a granted ticket keeps a volume from every node. A shared volume then has one
+// holder at a time, too.
 func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.KeptDetached()
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {

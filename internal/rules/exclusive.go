@@ -40,7 +40,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case requested:
 		t := w.snapshot.Ticket(u.Ticket)
 		if t.InDoubt {
-			return true // whoever ranks before whom: the leader before may have granted it
+			return true // in any order of rank: an earlier leader may have granted it
 		}
 		if w.queue != nil && p.Node != w.node || !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
 			return false // in a queue firstElsewhereOf sees to the tickets of other nodes

@@ -20,9 +20,9 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// What keeps an exclusive volume from a request, in one list: who has it, in words that fit
-// its access mode; what attachment nobody can place; who is tried with it. Only where that
-// is nothing, and somebody elsewhere was passed over, the hold is asked as well.
+// One list names everything that keeps an exclusive volume from a request: its holders, in words that
+// fit its access mode; attachments without a known owner; rivals. The hold is asked only if that list is
+// empty and a user elsewhere was passed over.
 func TestWhatIsNotFree(t *testing.T) {
 	here, there := dataAt("q", "well", ledger.PodLive), dataAt("q", "dead", ledger.PodLive)
 	asks := asksAt("m", ledger.TypeManual, "dead")

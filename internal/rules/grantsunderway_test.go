@@ -52,8 +52,8 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 	}
 }
 
-// Nor is a volume granted at one node to who could not have it beside a ticket there whose grant may be on its way,
-// whoever ranks before whom: one for a single pod, or with other parameters.
+// A grant that may be on its way keeps a volume, in any order of rank, from a ticket at the same node
+// that can't share it: a volume for a single pod, or other parameters.
 func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	forOnePod := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "9", Volume: disk, Access: ledger.AccessPod, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}

@@ -81,7 +81,7 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// Who keeps a volume detached: whoever is granted it for no node.
+// A granted ticket for no node keeps its volume detached.
 func TestKeptDetached(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
 	for name, test := range map[string]struct {

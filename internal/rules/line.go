@@ -12,14 +12,13 @@ import (
 // Waiter is a pod without a node that Fit has refused.
 type Waiter struct {
 	Request
-	// Nodes are those where the pod waits for slots. Its exclusive volumes it waits for wherever they
-	// are.
+	// Nodes are the nodes where the pod waits for slots. For its exclusive volumes it waits at any node.
 	Nodes map[ledger.NodeName]bool
 }
 
 // Line is all that wait, in the order of their rank (CompareRequests), for decisions on the same
-// facts: the pending tickets of all nodes, and pods. Nobody gets what somebody could use who ranks
-// before. Pods get nothing here: what a pod needs is kept from the tickets that rank after it.
+// facts: the pending tickets of all nodes, and pods. A ticket gets nothing that an earlier waiter could
+// use. Pods get nothing here: their volumes and slots are kept from the tickets that rank after them.
 //
 // It has a Queue for each node, which it makes when it is asked for. Not safe for parallel use.
 type Line struct {

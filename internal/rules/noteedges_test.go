@@ -214,7 +214,8 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// Who has a right to a volume at its node: who lives, who is leaving; not who asks.
+// A user with an active claim has a right to a volume at its node, and so has a terminating pod; a ticket
+// that only asks has none.
 func TestHasRight(t *testing.T) {
 	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}

@@ -5,8 +5,8 @@
 // process that places pods, from the same ledger and under the same lock (Config.Order), so that
 // nothing is promised twice.
 //
-// Reads: snapshots; the pods that wait (Waits); through flow, a claim or a node before a ticket loses
-// its grant because there is none. Decides: protocol.Round; rules.Line and Keeps. Writes, through flow:
+// Reads: snapshots; the pods that wait (Waits); through protocol, a claim or a node before a ticket loses
+// its grant because there is none. Decides: protocol.Round; rules.Line and Keeps. Writes, through protocol:
 // the ticket's status.
 //
 // A term begins with every pending ticket in doubt, and takes each over by writing

@@ -100,7 +100,7 @@ func Says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message
 }
 
-// As is the status of one object, as it is.
+// As writes the status of next unchanged.
 func As(next *v1alpha1.VolumeTicket) write.Status {
 	next.Status.State = stateOf(next)
 	return func(protocol.Request) (*v1alpha1.VolumeTicket, error) { return next, nil }

@@ -69,7 +69,7 @@ func (w *Waits) subscribe(f func([]ledger.NodeName, []ledger.TicketID)) {
 }
 
 // Note notes that a pod was refused: the nodes where it waits for slots, and the tickets that alone
-// are in its way. What was noted of it before is forgotten.
+// are in its way. An earlier note of the pod is replaced.
 func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, asks []Ask) {
 	w.mu.Lock()
 	k := w.pods[pod.UID]

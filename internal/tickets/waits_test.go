@@ -82,7 +82,7 @@ func aged(k ledger.Ticket, created int64) ledger.Ticket {
 	return k
 }
 
-// asked says for whom a ticket is to yield.
+// asked lists the pods to which a ticket must yield.
 func (s *scene) asked(name string) []rules.Reason {
 	facts := s.w.Snapshot()
 	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)

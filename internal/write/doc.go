@@ -5,7 +5,7 @@
 // VolumeHolds, VolumeTickets and pod status. Schedulers write their Bindings themselves (plugins), and
 // an attacher its status of an attachment.
 //
-// Reads: what the observer knows; consistently, what flow asks for. Decides:
+// Reads: what the observer knows; consistently, what protocol asks for. Decides:
 // nothing but which requests of a node go out together. Writes: all of the above.
 //
 // An answer goes to the observer before it is handed back, so that the next decision knows it. A task

@@ -70,7 +70,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Executor executes steps. It remembers what flow does, which requests of a node
+// Executor executes steps. It remembers what protocol does, which requests of a node
 // are under way, and until when those without an answer may have an effect.
 type Executor struct {
 	config    Config

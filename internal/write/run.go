@@ -18,7 +18,7 @@ type running struct {
 	status Status // for a DecideTicket of the task
 }
 
-// run carries a task out: flow names the next request, and interprets its answer.
+// run carries a task out: protocol names the next request, and interprets its answer.
 func (e *Executor) run(ctx context.Context, r running) error {
 	var failed error // the last failure of a request
 	move := e.next(&r)

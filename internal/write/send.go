@@ -65,7 +65,7 @@ func unknown(request protocol.Request) (protocol.Answer, error) {
 	return answerOf(request, err), err
 }
 
-// answerOf is what flow learns of a request's end.
+// answerOf is what protocol learns of a request's end.
 func answerOf(r protocol.Request, err error, facts ...ledger.Event) protocol.Answer {
 	if err == nil {
 		return protocol.Answer{Result: protocol.Done, Facts: facts}

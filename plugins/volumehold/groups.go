@@ -80,11 +80,10 @@ func (g *groups) concerns(pod *corev1.Pod) bool {
 	if key.name == "" || key.native {
 		return false
 	}
-	if len(factOf(pod).Volumes) > 0 {
-		return true // also if the index has not seen the pod yet: the scheduling queue hears of it on its own
+	if _, volumes := g.index.counts(key); volumes {
+		return true
 	}
-	_, volumes := g.index.counts(key)
-	return volumes
+	return len(factOf(pod).Volumes) > 0 // the scheduling queue may hear of the pod before the index does
 }
 
 // join has a pod wait for its group.

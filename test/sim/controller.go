@@ -207,7 +207,7 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 }
 
 // takeOver does what a new leader begins with, one thing after the other: what
-// flow lists, then one try to take over each ticket in doubt. What that did not
+// protocol lists, then one try to take over each ticket in doubt. What that did not
 // take over is tried again when the ticket is looked at.
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true

@@ -19,7 +19,7 @@ func (c *controller) do(t protocol.Task, then func(protocol.End)) {
 	c.follow(t, m, then)
 }
 
-// follow does what flow says is next for a task.
+// follow does what protocol says is next for a task.
 func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol.End)) {
 	for _, e := range m.Tell {
 		c.observer.apply(e)

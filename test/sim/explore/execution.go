@@ -53,7 +53,7 @@ func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o
 // begin begins a task.
 func (s *state) begin(key string, t protocol.Task) { s.goOn(op{key: key, task: t}) }
 
-// goOn does what flow says is next for a task that waits for no answer.
+// goOn does what protocol says is next for a task that waits for no answer.
 func (s *state) goOn(o op) {
 	l := s.leader
 	t, m := l.memory.Next(o.task, l.ledger.Snapshot(), s.w.Now)
@@ -61,7 +61,7 @@ func (s *state) goOn(o op) {
 	s.compose()
 }
 
-// follow does what flow says is next.
+// follow does what protocol says is next.
 func (s *state) follow(o op, m protocol.Move) {
 	l := s.leader
 	l.code = nil
