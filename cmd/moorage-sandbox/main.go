@@ -35,7 +35,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkNode, benchmarkScale},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkDataKills, benchmarkNode, benchmarkScale},
 	}))
 }
 
@@ -94,7 +94,17 @@ func benchmarkData(s *cli.Session) *cobra.Command {
 		Long: "Runs the scenario real-data in one mode: PostgreSQL on real nodes with real disks, and a client that keeps\n" +
 			"each acknowledgement. Some minutes for each repetition, and eight for a node that is cut off.",
 		Results:  "test/bench/results/data.json",
-		Scenario: e2e.RealData, Repeat: 10, RepeatFlag: "repeat", RepeatHelp: "how often each fault is played",
+		Scenario: e2e.RealData, Repeat: 10, RepeatFlag: "repeat", RepeatHelp: "how often each fault is played", Disks: true,
+	})
+}
+
+func benchmarkDataKills(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-data-kills", Short: "Kill components while ten databases write, and count the records that they lose; as root, after make real",
+		Long: "Runs the scenario real-kills in one mode: for twenty minutes, components are killed and pods are deleted\n" +
+			"at random.",
+		Results:  "test/bench/results/data-kills.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.RealKills() }, Disks: true,
 	})
 }
 

@@ -212,18 +212,27 @@ func (c *churn) part(how func(context.Context, string) error) bool {
 // kill ends a component with SIGKILL, and starts it again.
 func (c *churn) kill() bool {
 	node := sandbox.NodeName(1 + c.Rand.IntN(chaosNodes))
-	components := []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
-	switch c.Mode {
-	case sandbox.Standalone:
-		components = []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager, sandbox.MoorageNode(node)}
-	case sandbox.Cooperative:
-		components = append(components, sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook)
+	components := c.placing()
+	if c.Mode == sandbox.Standalone {
+		components = append(components, sandbox.MoorageNode(node))
 	}
 	name := c.any(components)
 	if name == sandbox.MoorageNode(node) {
 		return c.restartAs(name, "moorage-node")
 	}
 	return c.restart(name)
+}
+
+// placing lists the components that place pods and attach volumes.
+func (c *churn) placing() []string {
+	switch c.Mode {
+	case sandbox.Standalone:
+		return []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager}
+	case sandbox.Cooperative:
+		return []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager, sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook}
+	default:
+		return []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
+	}
 }
 
 // killNode ends a kubelet at any time between two actions, and not on their beat: what a kubelet

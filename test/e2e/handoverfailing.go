@@ -22,8 +22,8 @@ func handoverFailing() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "handover-failing",
 		Doc: "As handover, and the detach fails: nobody attaches the volume elsewhere until a detach has succeeded, and the waiting pod is told. " +
-			"Upstream: tries to attach it to the second node while it is at the first.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+			"Upstream and Cooperative, where kube-controller-manager attaches: tries to attach it to the second node while it is at the first.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			s.statefulSet("db")
@@ -34,7 +34,7 @@ func handoverFailing() sandbox.Scenario {
 			s.cordon(from)
 			s.remove("db-0")
 			to := s.boundAgain("db-0", first).Spec.NodeName
-			if s.moorage() {
+			if s.Mode == sandbox.Standalone {
 				s.toldOfFailedHandover(from)
 				s.bystander(to)
 				s.never(diskapi.ControllerPublish, handle, to)
@@ -45,7 +45,7 @@ func handoverFailing() sandbox.Scenario {
 			mend()
 			s.runs("db-0")
 			s.say("db-0 runs on %s", to)
-			if s.moorage() {
+			if s.Mode == sandbox.Standalone {
 				s.eventsOnce("Resolved", corev1.EventTypeNormal)
 			}
 			s.uncordon(from)

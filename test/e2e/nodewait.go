@@ -24,7 +24,7 @@ func nodeFailureWait() sandbox.Scenario {
 		Name: "node-failure-wait",
 		Doc: "A node's kubelet is killed, and nobody vouches that the node is off: the wait, its reason and the ways out are on the waiting pod, the claim and the VolumeHold, until the node is back. " +
 			"Upstream: nothing, for ever.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Shape: failingNodes,
 		Takes: 35 * time.Second,
 		Run: tell(func(s *story) {

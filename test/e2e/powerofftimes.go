@@ -29,14 +29,14 @@ func PowerOffTimes() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "power-off-times",
 		Doc:     "How long after its machine was switched off a pod runs elsewhere, by what is known of the machine.",
-		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Extra:   true,
 		Timeout: 30 * time.Minute,
-		Shape:   func(shape *sandbox.Shape) { threeByFour(shape); shape.NetworkFences = shape.Mode.Moorage() },
+		Shape:   func(shape *sandbox.Shape) { threeByFour(shape); shape.NetworkFences = shape.Mode == sandbox.Standalone },
 		Run: tell(func(s *story) {
 			pod := s.evictable()
 			pod = s.powerOffs(s.tainting("taint out-of-service", outOfService()), pod)
-			if !s.moorage() {
+			if s.Mode != sandbox.Standalone {
 				return
 			}
 			unpublishes := v1alpha1.AttachPolicySpec{UnpublishFences: new(true)}

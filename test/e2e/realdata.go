@@ -3,14 +3,9 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +17,15 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
+// dataNodes is the cluster of the measurements of data.
+func dataNodes(shape *sandbox.Shape) {
+	realNodes(shape)
+	shape.Nodes = 3
+	shape.NodeMonitorGracePeriod = 0 // Kubernetes' default
+	shape.MoorageNode = shape.Mode == sandbox.Standalone
+	shape.Repairs = shape.MoorageNode
+}
+
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
 // records that it has acknowledged and lost. Each fault is played so many times.
 func RealData(repeat int) sandbox.Scenario {
@@ -32,14 +36,10 @@ func RealData(repeat int) sandbox.Scenario {
 		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Extra:     true,
 		Exclusive: true,
-		Timeout:   time.Duration(repeat)*20*time.Minute + 30*time.Minute,
-		Shape: func(shape *sandbox.Shape) {
-			realNodes(shape)
-			shape.Nodes = 3
-			shape.NodeMonitorGracePeriod = 0 // Kubernetes' default
-		},
+		Timeout:   time.Duration(repeat)*20*time.Minute + 40*time.Minute,
+		Shape:     dataNodes,
 		Run: tell(func(s *story) {
-			if s.Mode == sandbox.Upstream {
+			if s.Mode != sandbox.Standalone {
 				s.must(s.Compare())
 			}
 			d := databases[0]
@@ -48,10 +48,8 @@ func RealData(repeat int) sandbox.Scenario {
 				s.playOn(c, f, repeat)
 			}
 			c.stop()
-			s.counts(c, d, s.successor("the database answers", d.name, s.isReady), "")
-			if s.Mode != sandbox.Cooperative { // as upstream
-				s.splits(d)
-			}
+			s.counts(c, s.successor("the database answers", d.name, s.isReady), "")
+			s.splits(d)
 		}),
 	}
 }
@@ -60,27 +58,79 @@ func RealData(repeat int) sandbox.Scenario {
 type dataFault struct {
 	name        string
 	breaks, end func(pod *corev1.Pod)
+	// stays says that the pod itself runs again, in place of a successor.
+	stays bool
+	// policy is Moorage's while the fault is played; nil for no policy.
+	policy *v1alpha1.AttachPolicySpec
 }
 
 func (s *story) dataFaults() []dataFault {
 	nothing := func(*corev1.Pod) {}
-	powerOff := func(by corev1.Taint) (breaks, end func(pod *corev1.Pod)) {
-		return func(pod *corev1.Pod) {
-				s.must(s.Cluster.PowerOff(s.ctx, pod.Spec.NodeName))
-				s.nodeIs(pod.Spec.NodeName, false)
-				s.taint(pod.Spec.NodeName, by)
-			}, func(pod *corev1.Pod) {
-				s.must(s.Cluster.PowerOn(s.ctx, pod.Spec.NodeName))
-				s.nodeIs(pod.Spec.NodeName, true)
-				s.untaint(pod.Spec.NodeName, by)
-			}
+	uncordons := func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
+	faults := []dataFault{
+		{name: "rolling update", breaks: func(*corev1.Pod) { s.rollOutSet(databases[0].name) }, end: nothing},
+		{name: "drain", breaks: func(pod *corev1.Pod) { s.must(s.drain(pod.Spec.NodeName)) }, end: uncordons},
+		{name: "deleted with force", breaks: func(pod *corev1.Pod) { s.must(s.forceDelete(s.ctx, pod.Name)) }, end: nothing},
+		{name: "containerd killed while the pod leaves", breaks: func(pod *corev1.Pod) {
+			s.cordon(pod.Spec.NodeName)
+			s.must(s.Cluster.Kill(s.ctx, sandbox.Containerd(pod.Spec.NodeName)))
+			s.remove(pod.Name)
+			s.must(s.Cluster.StartAgain(sandbox.Containerd(pod.Spec.NodeName)))
+		}, end: uncordons},
+		{name: "shim killed", stays: true, breaks: func(pod *corev1.Pod) { s.must(s.Cluster.KillShims(pod.Spec.NodeName)) }, end: nothing},
+		s.kubeletForgets(),
+		s.machineOff("taint out-of-service", nil, s.tainting("", outOfService())),
 	}
-	off, on := powerOff(outOfService())
-	return []dataFault{
-		{"rolling update", func(*corev1.Pod) { s.rollOutSet(databases[0].name) }, nothing},
-		{"drain", func(pod *corev1.Pod) { s.must(s.drain(pod.Spec.NodeName)) }, func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }},
-		{"deleted with force", func(pod *corev1.Pod) { s.must(s.forceDelete(s.ctx, pod.Name)) }, nothing},
-		{"machine off, taint out-of-service", off, on},
+	if s.Mode != sandbox.Standalone {
+		return faults
+	}
+	return append(faults,
+		s.machineOff("taint of a cloud", &v1alpha1.AttachPolicySpec{UnpublishFences: new(true)}, s.tainting("", corev1.Taint{
+			Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule,
+		})),
+		s.machineOff("condition", &v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new(fencedByScript)}},
+			evidence{says: s.vouch, ends: func(string) {}}),
+		s.machineOff("a minute without a sign", &v1alpha1.AttachPolicySpec{
+			UnpublishFences: new(true), ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}},
+		}, evidence{says: func(string) {}, ends: func(string) {}}),
+	)
+}
+
+// kubeletForgets kills a kubelet, with the driver's node part in it, between NodeUnpublish and
+// NodeUnstage. Then the file system is mounted, and the kubelet does not know it. With Moorage's
+// repairs it is unmounted by moorage-node; else by a person, after the database has moved.
+func (s *story) kubeletForgets() dataFault {
+	f := dataFault{name: "kubelet and driver killed before they unmount", breaks: func(pod *corev1.Pod) {
+		s.cordon(pod.Spec.NodeName)
+		s.forget(pod.Spec.NodeName, pod.Name, s.handle(dataOf(pod.Name)))
+	}}
+	if s.Mode == sandbox.Standalone {
+		f.policy = &v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)}
+		f.end = func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
+		return f
+	}
+	f.end = func(pod *corev1.Pod) {
+		handle := s.handle(dataOf(pod.Name))
+		s.must(s.Cluster.Unstage(s.ctx, pod.Spec.NodeName, handle, sandbox.StagingPath(handle)))
+		s.uncordon(pod.Spec.NodeName)
+	}
+	return f
+}
+
+// machineOff switches a machine off, and gives evidence of it once its node is not Ready.
+func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known evidence) dataFault {
+	return dataFault{
+		name: "machine off, " + name, policy: policy,
+		breaks: func(pod *corev1.Pod) {
+			s.must(s.Cluster.PowerOff(s.ctx, pod.Spec.NodeName))
+			s.nodeIs(pod.Spec.NodeName, false)
+			known.says(pod.Spec.NodeName)
+		},
+		end: func(pod *corev1.Pod) {
+			s.must(s.Cluster.PowerOn(s.ctx, pod.Spec.NodeName))
+			s.nodeIs(pod.Spec.NodeName, true)
+			known.ends(pod.Spec.NodeName)
+		},
 	}
 }
 
@@ -93,13 +143,23 @@ func (s *story) rollOutSet(name string) {
 
 // playOn plays a fault so many times, and says how long nothing was acknowledged.
 func (s *story) playOn(c *writer, f dataFault, repeat int) {
+	if f.policy != nil {
+		s.policy("data", *f.policy)
+		defer s.noPolicy("data")
+	}
 	var took []time.Duration
 	for range repeat {
 		old := s.successor("the database answers", c.app, s.isReady)
 		c.acknowledges(old.UID)
 		c.begin()
 		f.breaks(old)
-		next := s.successor("the database answers again", c.app, s.isReady, old.UID)
+		var next *corev1.Pod
+		if f.stays {
+			next = s.restarted(old)
+			c.begin()
+		} else {
+			next = s.successor("the database answers again", c.app, s.isReady, old.UID)
+		}
 		c.acknowledges(next.UID)
 		took = append(took, c.longest())
 		s.say("%s: nothing was acknowledged for %.1f s; %s is at %s, and was at %s", f.name, took[len(took)-1].Seconds(), next.Name, next.Spec.NodeName, old.Spec.NodeName)
@@ -110,50 +170,103 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 	s.SetCount("ms, "+f.name+": worst", int(took[len(took)-1].Milliseconds()))
 }
 
+// restarted waits until a pod's container was started once more, and its database answers.
+func (s *story) restarted(old *corev1.Pod) *corev1.Pod {
+	return s.successor("the database answers again", old.Labels[sandbox.AppLabel], func(pod *corev1.Pod) error {
+		if restarts(pod) <= restarts(old) {
+			return errors.New("its container was not started again")
+		}
+		return s.isReady(pod)
+	})
+}
+
+func restarts(pod *corev1.Pod) (sum int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		sum += c.RestartCount
+	}
+	return sum
+}
+
 // counts compares what the client has kept with what the database has, and ends the database, of
-// which runs is a pod that runs. With Moorage nothing is lost or damaged.
-func (s *story) counts(c *writer, d database, runs *corev1.Pod, prefix string) {
-	acked, lost := c.last(), -1
-	broken := s.EventuallyWithin(s.ctx, 2*time.Minute, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, runs.Name)) })
-	if broken == nil {
-		lost = acked - number(s.run(runs.Name, fmt.Sprintf("psql -Atc 'SELECT count(*) FROM kept WHERE n <= %d'", acked)))
-		_, broken = s.Exec(s.ctx, runs.Name, "sh", "-ec", d.read)
+// which runs is a pod that runs. With Moorage nothing is lost or damaged, unless it may be.
+func (s *story) counts(c *writer, runs *corev1.Pod, prefix string) {
+	acked, lost := c.last(), 0
+	damage := s.EventuallyWithin(s.ctx, 2*time.Minute, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, runs.Name)) })
+	if damage != nil {
+		s.add(prefix+"databases that answer no more", 1)
+	} else {
+		lost = acked - number(s.run(runs.Name, fmt.Sprintf(c.count, acked)))
+		_, damage = s.Exec(s.ctx, runs.Name, "sh", "-ec", c.read)
 	}
 	claim := dataOf(runs.Name)
 	handle := s.handle(claim)
-	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, d.name, metav1.DeleteOptions{}))
+	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, c.app, metav1.DeleteOptions{}))
 	s.gone(runs.Name)
 	s.leavesEveryNode(claim)
-	broken = errors.Join(broken, s.Cluster.CheckDisk(s.ctx, handle))
-	s.SetCount(prefix+"records acknowledged", acked)
-	s.SetCount(prefix+"records lost (-1: nothing answers)", lost)
-	if broken != nil {
-		s.Count(prefix + "file systems or databases damaged")
-	}
-	s.say("%s%d records were acknowledged, %d are lost; damage: %v", prefix, acked, lost, broken)
-	if s.moorage() {
-		s.must(broken)
+	damage = errors.Join(damage, s.Cluster.CheckDisk(s.ctx, handle))
+	s.must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.ctx, claim, metav1.DeleteOptions{}))
+	s.add(prefix+"records acknowledged", acked)
+	s.add(prefix+"records lost", lost)
+	s.add(prefix+"file systems or databases damaged", map[bool]int{true: 1}[damage != nil])
+	s.say("%s%s: %d records were acknowledged, %d are lost; damage: %v", prefix, c.app, acked, lost, damage)
+	if s.moorage() && !c.mayLose {
+		s.must(damage)
 		s.expect(lost == 0, "each acknowledged record is there", "%d of %d are not", lost, acked)
 	}
 }
 
+// add adds to a number in the result.
+func (s *story) add(what string, n int) { s.SetCount(what, s.Counts()[what]+n) }
+
 // cutFor is how long a node is cut off: longer than the six minutes after which kube-controller-manager
-// detaches by default.
+// and, by default, Moorage detach from a node without a sign.
 const cutFor = 8 * time.Minute
 
 // splits cuts the database's node off from the API server, and not from its disks, and has a person
-// delete the pod with force. Upstream detaches after six minutes, while the old pod goes on writing.
-// Moorage is told to detach by evidence only.
+// delete the pod with force, while the old pod goes on writing.
 func (s *story) splits(d database) {
-	if s.moorage() {
-		s.policy("by-evidence", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}})
+	fenced := cutOff{
+		name: "cut off, its storage refused",
+		proof: func(node string) {
+			s.must(s.Cluster.CutStorage(node))
+			s.taint(node, outOfService())
+		},
+		ends: func(node string) { s.untaint(node, outOfService()) },
 	}
+	unfenced := cutOff{name: "cut off", unsafe: true, proof: func(string) {}, ends: func(string) {}}
+	if s.Mode != sandbox.Standalone {
+		s.split(d, fenced)
+		s.split(d, unfenced)
+		return
+	}
+	s.policy("by-evidence", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}})
+	s.split(d, fenced)
+	unfenced.name, unfenced.unsafe = "cut off, onlyOutOfService", false
+	s.split(d, unfenced)
+	s.noPolicy("by-evidence")
+	s.ExpectForced()
+	unfenced.name, unfenced.unsafe = "cut off", true
+	s.split(d, unfenced)
+}
+
+// cutOff is the state of a node that is cut off.
+type cutOff struct {
+	name string
+	// unsafe says that the volume is detached by time alone, while the old pod may write.
+	unsafe bool
+	// proof gives proof that the node writes no more, and ends takes it back.
+	proof, ends func(node string)
+}
+
+func (s *story) split(d database, cut cutOff) {
 	c := s.writer(d)
 	old := s.successor("the database answers", d.name, s.isReady)
 	c.acknowledges(old.UID)
+	s.run(old.Name, d.begin) // it goes on when the client has turned to another pod
 	node := old.Spec.NodeName
 	s.must(s.Cluster.Cut(node))
 	s.nodeIs(node, false)
+	cut.proof(node)
 	s.must(s.forceDelete(s.ctx, old.Name))
 	began := time.Now()
 	err := s.EventuallyWithin(s.ctx, cutFor, "the database answers elsewhere", func() error {
@@ -165,14 +278,18 @@ func (s *story) splits(d database) {
 		return errors.New("not yet")
 	})
 	if err == nil {
-		s.say("a second database answers %.0f s after the first was deleted, which still writes", time.Since(began).Seconds())
-		s.Count("cut off: a second database wrote to the disk")
+		s.say("%s: a second database answers %.0f s after the first was deleted", cut.name, time.Since(began).Seconds())
+		s.SetCount("ms, "+cut.name+": until a second database answers", int(time.Since(began).Milliseconds()))
+	} else {
+		s.say("%s: no second database for %s", cut.name, cutFor)
 	}
 	s.must(s.Cluster.Restore(node))
 	s.nodeIs(node, true)
+	cut.ends(node)
 	c.stop()
 	next := s.successor("the database runs elsewhere or again", d.name, s.isRunning, old.UID)
-	s.counts(c, d, next, "cut off: ")
+	c.mayLose = cut.unsafe
+	s.counts(c, next, cut.name+": ")
 }
 
 // isReady returns nil if a pod runs and its database answers.
@@ -186,146 +303,6 @@ func (s *story) isReady(pod *corev1.Pod) error {
 		}
 	}
 	return errors.New("the pod is not ready")
-}
-
-// writer is a client of a database, outside of all nodes: it writes numbered records, one after the
-// other, and keeps which were acknowledged. Its methods are safe for parallel use.
-type writer struct {
-	*story
-	app  string
-	end  context.CancelFunc
-	done chan struct{}
-
-	mu    sync.Mutex
-	acked int               // the last record
-	by    map[types.UID]int // acknowledgements, by pod
-	at    time.Time         // of the last one
-	gap   time.Duration     // the longest between two, since begin
-}
-
-// writer makes a StatefulSet of a database, and a client that begins to write.
-func (s *story) writer(d database) *writer {
-	s.statefulSetOf(d)
-	ctx, end := context.WithCancel(s.ctx)
-	c := &writer{story: s, app: d.name, end: end, done: make(chan struct{}), by: map[types.UID]int{}}
-	pod := s.successor("the database answers", d.name, s.isReady)
-	s.run(pod.Name, "psql -qc 'CREATE TABLE kept (n int PRIMARY KEY, t text)'")
-	go func() {
-		defer close(c.done)
-		for ctx.Err() == nil {
-			c.write(ctx)
-		}
-	}()
-	return c
-}
-
-// write writes to the newest pod that is ready, until it ends or another one is newer.
-func (c *writer) write(ctx context.Context) {
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	pod := c.newest()
-	if pod == nil {
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		}
-		return
-	}
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-				if newest := c.newest(); newest != nil && newest.UID != pod.UID {
-					end()
-				}
-			}
-		}
-	}()
-	script := fmt.Sprintf(`n=%d; while psql -qc "INSERT INTO kept VALUES ($n, repeat('x', 500)) ON CONFLICT DO NOTHING"; do echo $n; n=$((n+1)); done`, c.last()+1)
-	_ = c.ExecInto(ctx, &lines{each: func(line string) { c.acknowledged(pod.UID, line) }}, pod.Name, "sh", "-c", script) // it ends by what is done to the pod
-}
-
-// newest is the youngest pod that is ready; nil if there is none.
-func (c *writer) newest() *corev1.Pod {
-	pods := slices.DeleteFunc(c.PodsOf(sandbox.AppLabel, c.app), func(pod *corev1.Pod) bool { return c.isReady(pod) != nil })
-	if len(pods) == 0 {
-		return nil
-	}
-	return pods[len(pods)-1]
-}
-
-func (c *writer) acknowledged(by types.UID, line string) {
-	n, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if !c.at.IsZero() {
-		c.gap = max(c.gap, now.Sub(c.at))
-	}
-	c.acked, c.at = max(c.acked, n), now
-	c.by[by]++
-}
-
-// begin forgets the longest pause so far.
-func (c *writer) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gap = 0
-}
-
-func (c *writer) longest() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gap
-}
-
-func (c *writer) last() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.acked
-}
-
-// acknowledges waits until a pod has acknowledged ten records.
-func (c *writer) acknowledges(pod types.UID) {
-	c.must(c.EventuallyWithin(c.ctx, 2*time.Minute, "the database acknowledges records", func() error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.by[pod] < 10 {
-			return fmt.Errorf("%d so far", c.by[pod])
-		}
-		return nil
-	}))
-}
-
-// stop ends the client.
-func (c *writer) stop() {
-	c.end()
-	<-c.done
-}
-
-// lines is a writer that hands over each line that is written whole.
-type lines struct {
-	each func(line string)
-	rest bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.rest.Write(p)
-	for {
-		line, rest, whole := bytes.Cut(l.rest.Bytes(), []byte("\n"))
-		if !whole {
-			return len(p), nil
-		}
-		l.each(string(line))
-		l.rest = *bytes.NewBuffer(slices.Clone(rest))
-	}
 }
 
 // statefulSetOf makes a StatefulSet of a database, of one replica. Its pod leaves a silent node soon.

@@ -24,6 +24,9 @@ type database struct {
 	begin string
 	// read prints the number of acknowledged records and the last of them, and fails if something is broken.
 	read string
+	// create prepares for put, which writes record $n and fails unless it is acknowledged, and may be
+	// repeated; count prints how many of the records to %d are there.
+	create, put, count string
 }
 
 var databases = []database{
@@ -32,8 +35,11 @@ var databases = []database{
 		ready: "psql -qc 'SELECT 1'",
 		write: `psql -qc 'CREATE TABLE IF NOT EXISTS kept (n int PRIMARY KEY, t text)' 2>/dev/null
 			for n in $(seq $from $to); do echo "INSERT INTO kept VALUES ($n, repeat('x', 500));"; done | psql -q -v ON_ERROR_STOP=1`,
-		begin: `(echo 'BEGIN; INSERT INTO kept SELECT n, repeat(n::text, 100) FROM generate_series(1001, 20000) n; SELECT pg_sleep(600);' | psql -q >/dev/null 2>&1 &)`,
-		read:  `psql -AtF' ' -c 'SELECT count(*), coalesce(max(n), 0) FROM kept'; pg_amcheck --all --install-missing --heapallindexed`,
+		begin:  `(echo 'BEGIN; INSERT INTO kept SELECT n, repeat(n::text, 100) FROM generate_series(1001, 20000) n; SELECT pg_sleep(600);' | psql -q >/dev/null 2>&1 &)`,
+		read:   `psql -AtF' ' -c 'SELECT count(*), coalesce(max(n), 0) FROM kept'; pg_amcheck --all --install-missing --heapallindexed`,
+		create: "psql -qc 'CREATE TABLE kept (n int PRIMARY KEY, t text)'",
+		put:    `psql -qc "INSERT INTO kept VALUES ($n, repeat('x', 500)) ON CONFLICT DO NOTHING"`,
+		count:  "psql -Atc 'SELECT count(*) FROM kept WHERE n <= %d'",
 	},
 	{
 		name: "etcd", image: "moorage.dev/sandbox/etcd:3.4",
@@ -42,13 +48,19 @@ var databases = []database{
 		begin: `(while etcdctl put other x; do :; done >/dev/null 2>&1 &)`,
 		read: `etcdctl endpoint health >/dev/null 2>&1
 			etcdctl get kept/ --prefix --print-value-only | awk 'NF {n++; last = $1} END {print n, last}'`,
+		create: "true",
+		put:    `etcdctl put kept/$(printf %06d $n) $n >/dev/null`,
+		count:  `etcdctl get kept/ --prefix --print-value-only | awk 'NF && $1 <= %d {n++} END {print n+0}'`,
 	},
 	{
 		name: "redis", image: "moorage.dev/sandbox/redis:7.0",
-		ready: "redis-cli ping | grep -q PONG",
-		write: `for n in $(seq $from $to); do echo "RPUSH kept $n"; done | redis-cli | awk -v want=$((to - from + 1)) '/^[0-9]+$/ {n++} END {exit n != want}'`,
-		begin: `(while redis-cli INCR other; do :; done >/dev/null 2>&1 &)`,
-		read:  `echo $(redis-cli LLEN kept) $(redis-cli LINDEX kept -1)`,
+		ready:  "redis-cli ping | grep -q PONG",
+		write:  `for n in $(seq $from $to); do echo "RPUSH kept $n"; done | redis-cli | awk -v want=$((to - from + 1)) '/^[0-9]+$/ {n++} END {exit n != want}'`,
+		begin:  `(while redis-cli INCR other; do :; done >/dev/null 2>&1 &)`,
+		read:   `echo $(redis-cli LLEN kept) $(redis-cli LINDEX kept -1)`,
+		create: "true",
+		put:    `[ "$(redis-cli SET kept:$n $n)" = OK ]`,
+		count:  `redis-cli --scan --pattern 'kept:*' | awk -F: '$2 <= %d {n++} END {print n+0}'`,
 	},
 }
 

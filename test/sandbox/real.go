@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -303,6 +304,50 @@ func (c *Cluster) loseUnwritten(node string) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("power of %s: %w", node, err)
+	}
+	return nil
+}
+
+// CutStorage has the storage refuse a real node: the file systems of its volumes answer each call with an
+// error from now on, until they are mounted anew. Block volumes without a file system go on.
+func (c *Cluster) CutStorage(node string) error {
+	c.touch()
+	return c.loseUnwritten(node)
+}
+
+// KillShims kills the processes of a real node that hold its containers, and no container.
+func (c *Cluster) KillShims(node string) error {
+	c.touch()
+	machine := c.pidOf(Machine(node))
+	home, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", machine))
+	if err != nil {
+		return fmt.Errorf("machine of %s: %w", node, err)
+	}
+	all, err := filepath.Glob("/proc/[0-9]*/ns/pid")
+	if err != nil {
+		return err
+	}
+	killed := 0
+	for _, path := range all {
+		pid := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		name, err := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+		if err != nil || strings.TrimSpace(string(name)) != "containerd-shim" { // the kernel keeps 15 characters of a name
+			continue
+		}
+		if space, err := os.Readlink(path); err != nil || space != home {
+			continue
+		}
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			return err
+		}
+		if err := unix.Kill(n, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill a shim of %s: %w", node, err)
+		}
+		killed++
+	}
+	if killed == 0 {
+		return fmt.Errorf("no shim runs at %s", node)
 	}
 	return nil
 }
