@@ -27,7 +27,8 @@ func dataNodes(shape *sandbox.Shape) {
 }
 
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
-// records that it has acknowledged and lost. Each fault is played so many times.
+// records that it has acknowledged and lost. Each fault is played so many times, and the kinds of
+// evidence that only Moorage takes at most powerOffs times.
 func RealData(repeat int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-data",
@@ -62,6 +63,8 @@ type dataFault struct {
 	stays bool
 	// policy is Moorage's while the fault is played; nil for no policy.
 	policy *v1alpha1.AttachPolicySpec
+	// most is how often it is played at most; 0 for any number.
+	most int
 }
 
 func (s *story) dataFaults() []dataFault {
@@ -120,7 +123,7 @@ func (s *story) kubeletForgets() dataFault {
 // machineOff switches a machine off, and gives evidence of it once its node is not Ready.
 func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known evidence) dataFault {
 	return dataFault{
-		name: "machine off, " + name, policy: policy,
+		name: "machine off, " + name, policy: policy, most: map[bool]int{true: powerOffs}[policy != nil],
 		breaks: func(pod *corev1.Pod) {
 			s.must(s.Cluster.PowerOff(s.ctx, pod.Spec.NodeName))
 			s.nodeIs(pod.Spec.NodeName, false)
@@ -147,6 +150,9 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 		s.policy("data", *f.policy)
 		defer s.noPolicy("data")
 	}
+	if f.most > 0 {
+		repeat = min(repeat, f.most)
+	}
 	var took []time.Duration
 	for range repeat {
 		old := s.successor("the database answers", c.app, s.isReady)
@@ -156,7 +162,7 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 		var next *corev1.Pod
 		if f.stays {
 			next = s.restarted(old)
-			c.begin()
+			c.begins(next)
 		} else {
 			next = s.successor("the database answers again", c.app, s.isReady, old.UID)
 		}
