@@ -47,8 +47,14 @@ func (s *story) writer(d database) *writer {
 	s.run(pod.Name, d.create)
 	go func() {
 		defer close(c.done)
+		again := time.NewTicker(100 * time.Millisecond)
+		defer again.Stop()
 		for ctx.Err() == nil {
 			c.write(ctx)
+			select {
+			case <-ctx.Done():
+			case <-again.C:
+			}
 		}
 	}()
 	return c
@@ -56,16 +62,12 @@ func (s *story) writer(d database) *writer {
 
 // write writes to the newest pod that is ready, until it ends or another one is newer.
 func (c *writer) write(ctx context.Context) {
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
 	pod := c.newest()
 	if pod == nil {
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		}
 		return
 	}
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	go func() {

@@ -146,7 +146,7 @@ func TestReadmeTellsTheResult(t *testing.T) {
 		t.Fatalf("%d volumes were moved by Moorage, %d by Moorage without moorage-node, and %d upstream",
 			moved(ourKills), moved(killsWithoutNode), moved(stockKills))
 	}
-	ourPower, stockPower := power[kind{mode: sandbox.Standalone}], power[kind{mode: sandbox.Upstream}]
+	ourPower, stockPower, besidePower := power[kind{mode: sandbox.Standalone}], power[kind{mode: sandbox.Upstream}], power[kind{mode: sandbox.Cooperative}]
 	for _, want := range []string{
 		fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/internals/chaos.md)) | %d attempts to attach a volume to a second node that the first may still have | %d attempts, refused where the first still had it | %d attempts |",
 			done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes], beside.Broken[diskapi.TwoNodes]),
@@ -155,8 +155,8 @@ func TestReadmeTellsTheResult(t *testing.T) {
 			besideLenient.Counts[sandbox.AttachedToTwo], besideLenient.Counts[sandbox.MountedAtTwo]),
 		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d with moorage-node, %d without | %d of %d |",
 			ourKills.Broken[diskapi.UnpublishWhileStaged], moved(ourKills), killsWithoutNode.Broken[diskapi.UnpublishWhileStaged], stockKills.Broken[diskapi.UnpublishWhileStaged], moved(stockKills)),
-		fmt.Sprintf("| [machine off](docs/internals/power-off.md) until its pod runs elsewhere, median (worst), out-of-service taint | %s | %s |",
-			took(ourPower, "taint out-of-service"), took(stockPower, "taint out-of-service")),
+		fmt.Sprintf("| [machine off](docs/internals/power-off.md) until its pod runs elsewhere, median (worst), out-of-service taint | %s | %s | %s |",
+			took(ourPower, "taint out-of-service"), took(stockPower, "taint out-of-service"), took(besidePower, "taint out-of-service")),
 		fmt.Sprintf("| the same, a cloud's taint; a [NetworkFence](docs/operate/dead-nodes.md#fenced-by-the-storage); a [condition of yours](docs/operate/dead-nodes.md#fencing-of-your-own); a minute without a sign | %s; %s; %s; %s | never |",
 			took(ourPower, "taint of a cloud, unpublishFences"), took(ourPower, "networkFence"), took(ourPower, "fencedCondition"), took(ourPower, "afterUnreachable 1m, unpublishFences")),
 	} {
