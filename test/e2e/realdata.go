@@ -44,6 +44,7 @@ func RealData(repeat int) sandbox.Scenario {
 				s.must(s.Compare())
 			}
 			d := databases[0]
+			s.warm(d.image)
 			c := s.writer(d)
 			for _, f := range s.dataFaults() {
 				s.playOn(c, f, repeat)
@@ -52,6 +53,28 @@ func RealData(repeat int) sandbox.Scenario {
 			s.counts(c, s.successor("the database answers", d.name, s.isReady), "")
 			s.splits(d)
 		}),
+	}
+}
+
+// warm runs two pods with an image on each node, one after the other: a container runtime is slow until
+// the first pod has ended, and all that it has unpacked is on its disk.
+func (s *story) warm(image string) {
+	for _, name := range []string{"first", "second"} {
+		for _, node := range s.View.Nodes() {
+			pod := sandbox.Pod(name + "-" + node.Name)
+			pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Name}
+			pod.Spec.Containers[0].Image = image
+			pod.Spec.Containers[0].Command = []string{"sleep", "infinity"}
+			pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
+			s.must(s.CreatePod(s.ctx, pod))
+		}
+		for _, node := range s.View.Nodes() {
+			s.until("a pod runs on "+node.Name, func() error { return s.Running(name + "-" + node.Name) })
+			s.remove(name + "-" + node.Name)
+		}
+		for _, node := range s.View.Nodes() {
+			s.gone(name + "-" + node.Name)
+		}
 	}
 }
 

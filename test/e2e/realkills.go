@@ -30,6 +30,7 @@ func RealKills() sandbox.Scenario {
 			if s.Mode != sandbox.Standalone {
 				s.must(s.Compare())
 			}
+			s.warm(databases[0].image)
 			var all []*writer
 			for i, kind := range []int{0, 0, 0, 0, 1, 1, 1, 2, 2, 2} {
 				d := databases[kind]
