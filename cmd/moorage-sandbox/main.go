@@ -35,7 +35,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkDataKills, benchmarkNode, benchmarkScale},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkDataKills, benchmarkStorageSuites, benchmarkNode, benchmarkScale},
 	}))
 }
 
@@ -105,6 +105,16 @@ func benchmarkDataKills(s *cli.Session) *cobra.Command {
 			"at random.",
 		Results:  "test/bench/results/data-kills.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.RealKills() }, Disks: true,
+	})
+}
+
+func benchmarkStorageSuites(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-storage-suites", Short: "Run Kubernetes' own storage suites on real nodes, and count what passes; as root, after make real",
+		Long: "Runs the scenario storage-suites-real in one mode: for about an hour. The environment variable FOCUS\n" +
+			"selects other specs, by a regular expression.",
+		Results:  "test/bench/results/storage-suites.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.RealStorageSuites() },
 	})
 }
 

@@ -5,11 +5,14 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,44 +45,140 @@ func storageSuites() sandbox.Scenario {
 	}
 }
 
+// RealStorageSuites runs all specs of Kubernetes' storage suites that concern a CSI driver, on real
+// nodes, and counts for each suite how many passed, failed and were skipped.
+func RealStorageSuites() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:      "storage-suites-real",
+		Doc:       "Kubernetes' own storage suites on real nodes. A spec that fails is counted. It needs root, make real and the suites' binary.",
+		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
+		Exclusive: true,
+		Extra:     true,
+		Timeout:   4 * time.Hour,
+		Shape: func(shape *sandbox.Shape) {
+			realNodes(shape)
+			shape.Nodes, shape.Slots = 3, 12
+			shape.MoorageNode = shape.Mode == sandbox.Standalone
+		},
+		Run: func(ctx context.Context, e *sandbox.Env) error {
+			if e.Mode != sandbox.Standalone {
+				if err := e.Compare(); err != nil {
+					return err
+				}
+			}
+			reports, _, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), realStorageSpecs))
+			if err != nil && len(reports) == 0 {
+				return err
+			}
+			for _, spec := range reports {
+				countSpec(e, spec)
+			}
+			return nil
+		},
+	}
+}
+
+// realStorageSpecs are the specs of the suites that the sandbox's driver takes part in, and those beside
+// them that concern attachments.
+const realStorageSpecs = `External.Storage|NonGracefulNodeShutdown|Detach.?Mounted|\[sig-storage\] VolumeAttachment`
+
+// specReport is what ginkgo reports of a spec.
+type specReport struct {
+	ContainerHierarchyTexts []string
+	LeafNodeText            string
+	LeafNodeType            string
+	State                   string
+	Failure                 struct{ Message string }
+}
+
+// countSpec counts the outcome of a spec for its suite, and names it if it failed.
+func countSpec(e *sandbox.Env, spec specReport) {
+	if spec.LeafNodeType != "It" || spec.State == "pending" || spec.State == "skipped" && spec.Failure.Message == "" {
+		return // it is out of focus
+	}
+	outcome := spec.State
+	if outcome != "passed" && outcome != "skipped" {
+		outcome = "failed"
+	}
+	name := strings.Join(append(slices.Clone(spec.ContainerHierarchyTexts), spec.LeafNodeText), " ")
+	e.Count(suiteOf(name) + ": " + outcome)
+	if outcome == "failed" {
+		e.Count("failed: " + name)
+		e.Log("%s: %s: %s", spec.State, name, spec.Failure.Message)
+	}
+}
+
+// suitePattern finds the name of a suite at the end of its test pattern's.
+var suitePattern = regexp.MustCompile(`\[Testpattern: [^\]]*\] ([a-zA-Z-]+)`)
+
+// suiteOf is the name of a spec's suite.
+func suiteOf(spec string) string {
+	if found := suitePattern.FindStringSubmatch(spec); found != nil {
+		return found[1]
+	}
+	return "others"
+}
+
 func runStorageSuites(ctx context.Context, e *sandbox.Env) error {
-	executable, err := executableOf(e)
-	if err != nil {
-		return err
-	}
-	binary := filepath.Join(filepath.Dir(executable), "storage-suites")
-	if _, err := os.Stat(binary); err != nil {
-		return fmt.Errorf("%w: make test-e2e-storage builds it", err)
-	}
-	if e.Mode.Moorage() {
-		if err := optInSuites(ctx, e); err != nil {
-			return err
-		}
-	}
-	work, err := os.MkdirTemp("", "moorage-storage-suites-")
-	if err != nil {
-		return fmt.Errorf("folder for the suites: %w", err)
-	}
-	defer os.RemoveAll(work)
-	cmd := exec.CommandContext(ctx, binary,
-		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0",
-		"-storage.testdriver="+binary+".yaml", "-ginkgo.focus="+cmp.Or(os.Getenv("FOCUS"), storageSpecs),
-		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.timeout=2h", "-test.timeout=0")
-	cmd.Dir = work
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
-	out, err := cmd.CombinedOutput()
-	specs := outcomes(string(out))
+	_, out, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), storageSpecs))
+	specs := outcomes(out)
 	for _, line := range specs {
 		e.Log("%s", line)
 	}
 	if err != nil {
-		return fmt.Errorf("the storage suites: %w\n%s", err, out)
+		return err
 	}
 	if len(specs) == 0 {
 		return fmt.Errorf("no spec ran: does FOCUS select any?\n%s", out)
 	}
 	return nil
+}
+
+// tellStorageSuites runs the specs that focus selects, and returns their reports and what was printed. It
+// is an error if one fails.
+func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]specReport, string, error) {
+	executable, err := executableOf(e)
+	if err != nil {
+		return nil, "", err
+	}
+	binary := filepath.Join(filepath.Dir(executable), "storage-suites")
+	if _, err := os.Stat(binary); err != nil {
+		return nil, "", fmt.Errorf("%w: make test-e2e-storage builds it", err)
+	}
+	if e.Mode.Moorage() {
+		if err := optInSuites(ctx, e); err != nil {
+			return nil, "", err
+		}
+	}
+	work, err := os.MkdirTemp("", "moorage-storage-suites-")
+	if err != nil {
+		return nil, "", fmt.Errorf("folder for the suites: %w", err)
+	}
+	defer os.RemoveAll(work)
+	cmd := exec.CommandContext(ctx, binary,
+		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0",
+		"-storage.testdriver="+binary+".yaml", "-ginkgo.focus="+focus, "-ginkgo.json-report="+filepath.Join(work, "report.json"),
+		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.timeout=4h", "-test.timeout=0")
+	cmd.Dir = work
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	out, failed := cmd.CombinedOutput()
+	if failed != nil {
+		failed = fmt.Errorf("the storage suites: %w\n%s", failed, out)
+	}
+	text, err := os.ReadFile(filepath.Join(work, "report.json"))
+	if err != nil {
+		return nil, string(out), errors.Join(failed, err)
+	}
+	var reports []struct{ SpecReports []specReport }
+	if err := json.Unmarshal(text, &reports); err != nil {
+		return nil, string(out), errors.Join(failed, fmt.Errorf("report of the storage suites: %w", err))
+	}
+	var specs []specReport
+	for _, r := range reports {
+		specs = append(specs, r.SpecReports...)
+	}
+	return specs, string(out), failed
 }
 
 // outcomes returns ginkgo's lines with counts of specs, such as "Ran 12 of 7000 Specs in 60 seconds"

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	e2eimage "k8s.io/kubernetes/test/utils/image"
+
 	"github.com/moorage-dev/moorage/test/sandbox/real/image"
 )
 
@@ -30,11 +32,23 @@ func recipes() map[string]recipe {
 	return map[string]recipe{
 		"busybox": {
 			image: image.Image{
-				Names:   []string{"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1"},
+				Names: []string{
+					"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1",
+					e2eimage.GetE2EImage(e2eimage.BusyBox), e2eimage.GetE2EImage(e2eimage.Pause),
+				},
 				Command: []string{"sleep", "infinity"},
 			},
 			packages: []string{"busybox-static"},
 			finish:   applets,
+		},
+		"agnhost": {
+			image: image.Image{
+				Names:      []string{e2eimage.GetE2EImage(e2eimage.Agnhost)},
+				Entrypoint: []string{"/agnhost"},
+				Command:    []string{"pause"},
+			},
+			packages: []string{"busybox-static"},
+			finish:   agnhost,
 		},
 		"postgresql": {
 			image: image.Image{
@@ -170,6 +184,20 @@ func applets(ctx context.Context, folder string) error {
 		if err := os.Symlink("busybox", filepath.Join(folder, "bin", name)); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
+	}
+	return nil
+}
+
+// agnhost builds the program of Kubernetes' end-to-end tests. Of its image DNS tools, curl, socat and a
+// registry are missing.
+func agnhost(ctx context.Context, folder string) error {
+	if err := applets(ctx, folder); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(folder, "agnhost"), "k8s.io/kubernetes/test/images/agnhost")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build of agnhost: %w: %s", err, out)
 	}
 	return nil
 }
