@@ -154,7 +154,7 @@ func TestConfirmUnwanted(t *testing.T) {
 	}
 }
 
-// An unknown volume is wanted by no user.
+// An unknown volume is unwanted.
 func TestConfirmUnwantedOfNothing(t *testing.T) {
 	gone := step(rules.ConfirmUnwanted, func(s *rules.Step) { s.Volume.Handle = "gone" })
 	p := newPlayer(pod("known", "n1", "c"))
