@@ -73,5 +73,5 @@ func SortVolumes(list []ledger.VolumeID) []ledger.VolumeID {
 	return list
 }
 
-// lacks says whether a list does not name a volume.
+// lacks says whether a list omits a volume.
 func lacks(list []ledger.VolumeID, v ledger.VolumeID) bool { return !slices.Contains(list, v) }
