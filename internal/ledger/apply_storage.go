@@ -139,7 +139,6 @@ func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 	return inline
 }
 
-// resolveAgain resolves all references to a PersistentVolume again.
 func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 	l.referChanged(now, t, rec)
 	for _, name := range rec.attachments {

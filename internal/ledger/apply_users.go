@@ -184,7 +184,6 @@ type listed struct {
 	volumes []VolumeID
 }
 
-// listPods updates the pods that a volume's hold lists.
 func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) {
 	before, after := was.pods(), is.pods()
 	for _, uid := range before {
@@ -202,7 +201,6 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 	}
 }
 
-// listPod notes whether a volume's hold lists a pod.
 func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	rec := listed{pod: uid}
 	if old := l.facts.listed.get(uid); old != nil {

@@ -235,7 +235,6 @@ func compareAttachments(a, b *attachmentRecord) int {
 	return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.name(), b.name()))
 }
 
-// hash is the name's hash, see hashName.
 func (r *attachmentRecord) hash() uint64 {
 	if r.own {
 		sum := attachmentDigest(r.at(), r.to.node)

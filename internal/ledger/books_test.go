@@ -44,7 +44,6 @@ func TestBooks(t *testing.T) {
 	})
 }
 
-// book collects references.
 type book map[string][]string
 
 func (b book) add(page string, entry ...any) { b[page] = append(b[page], fmt.Sprint(entry...)) }
@@ -58,7 +57,6 @@ func (b book) String() string {
 	return strings.Join(sorted(lines), "\n")
 }
 
-// kept are the ledger's own books.
 func kept(l *Ledger) string {
 	b := book{}
 	for c := range l.facts.claims.all() {
@@ -141,7 +139,6 @@ func workedOut(l *Ledger) string {
 	return b.String()
 }
 
-// once adds a missing entry.
 func (b book) once(page string, entry ...any) {
 	if text := fmt.Sprint(entry...); !slices.Contains(b[page], text) {
 		b[page] = append(b[page], text)

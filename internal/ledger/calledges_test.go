@@ -301,7 +301,6 @@ func TestSeenWithoutAHold(t *testing.T) {
 	}
 }
 
-// The tickets of an operation have its type.
 func TestTypesOfOperations(t *testing.T) {
 	for o, want := range map[Operation]TicketType{OperationSnapshot: "Snapshot", OperationClone: "Clone", OperationExpansion: "Expansion", 0: ""} {
 		if got := o.TicketType(); got != want || o.String() != string(want) {

@@ -69,7 +69,6 @@ func (s *stream) gone(key string, e Event) Event {
 	return e
 }
 
-// event draws the next event.
 func (s *stream) event() Event {
 	switch s.below(18) {
 	case 0, 1, 2:

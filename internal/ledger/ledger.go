@@ -25,7 +25,6 @@ type Ledger struct {
 	shown *facts
 }
 
-// facts are all facts.
 type facts struct {
 	epoch    time.Time // the zero of durations, by the caller's clock
 	complete time.Time // see Complete; zero: not yet

@@ -75,7 +75,6 @@ func compare(t *rapid.T, e Event, want, got string) {
 	}
 }
 
-// lineDifference shows the lines that only one has.
 func lineDifference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	var b strings.Builder

@@ -219,7 +219,6 @@ func (n *Node) ownDrivers(names []string) {
 	slices.SortFunc(n.Drivers, func(a, b NodeDriver) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// unknownDriver is the entry of an unknown driver at a node.
 func unknownDriver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }

@@ -280,7 +280,6 @@ func (l *Ledger) isOwnVolume(u *Unread) bool {
 	return u.Pod != "" && pod != nil && slices.Contains(pod.OwnCSI, u.PersistentVolume)
 }
 
-// noteUnread notes the nodes with unreadable records.
 func (l *Ledger) noteUnread(w *NodeWord) {
 	if len(w.Unread) > 0 {
 		l.facts.unread = add(l.facts.unread, w.Node)

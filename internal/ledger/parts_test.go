@@ -193,7 +193,6 @@ func TestWhichChangesOfANodeTouchIt(t *testing.T) {
 	}
 }
 
-// The name of an attachment is the kubelet's.
 func TestAttachmentNameIsTheKubelets(t *testing.T) {
 	for _, test := range []struct {
 		volume VolumeID
@@ -303,7 +302,6 @@ func TestWhichTicketsWait(t *testing.T) {
 	}
 }
 
-// A snapshot has nothing for missing names.
 func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()

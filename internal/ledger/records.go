@@ -86,7 +86,6 @@ func (v *Volume) attachedFor(pv string) bool {
 	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.attachedFor(pv) })
 }
 
-// attachedFor says whether the volume has such an attachment at its node.
 func (p *NodeVolume) attachedFor(pv string) bool {
 	is := func(r *attachmentRecord) bool { return r.pv == pv && r.byPV() }
 	return p != nil && p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))

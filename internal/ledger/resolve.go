@@ -33,7 +33,6 @@ func (k Link) NeedsNone() bool { return k == LinkNone || k == LinkOutside }
 
 func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.facts.resolveClaim(rec) }
 
-// resolveClaim follows a claim to its volume.
 func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	switch {
 	case rec == nil || !rec.exists:
@@ -77,7 +76,6 @@ func (w *facts) resolvePV(name string) (VolumeID, Link) {
 	return pv.Volume, LinkVolume
 }
 
-// resolvePod follows one volume of a pod.
 func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	if v.Claim == "" {
 		if v.Inline.IsZero() {
@@ -92,7 +90,6 @@ func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	return w.resolveClaim(rec)
 }
 
-// resolveTicket follows one volume of a ticket.
 func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	switch {
 	case v.Claim != "":

@@ -178,7 +178,6 @@ func (t *trie[K, V]) markAlike(b *branch[K, V]) {
 	b.mark(1, slices.ContainsFunc(b.leafs, t.how.marked))
 }
 
-// del removes k.
 func (t *trie[K, V]) del(gen uint64, k K) {
 	if t.get(k) == nil {
 		return

@@ -520,7 +520,6 @@ func outlived(p *twinPlace) bool {
 	return p.lapsed && len(p.attachments) == 0 && !p.left && !p.held && !p.reportSent
 }
 
-// anythingAt says whether any volume has a place at a node.
 func (w *twin) anythingAt(n NodeName) bool {
 	for k := range w.places {
 		if k.n == n {

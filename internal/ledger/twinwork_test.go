@@ -335,7 +335,6 @@ func (w *twin) history(now time.Time, p, old *twinPlace) {
 	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID && !w.elsewhere(p, oldUID))
 }
 
-// elsewhere says whether an attachment is of another place.
 func (w *twin) elsewhere(p *twinPlace, uid string) bool {
 	for _, a := range w.attachments {
 		if a.UID == uid {

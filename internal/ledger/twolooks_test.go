@@ -83,7 +83,6 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 	}
 }
 
-// dataPod is a pod that uses a volume at a node.
 func dataPod(v VolumeID, n NodeName) Event {
 	return Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: n, Phase: PodLive, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 }

@@ -17,7 +17,6 @@ import (
 // Complete, and for each later one: before, nearly all attachments are of PersistentVolumes that come
 // later.
 
-// driverNode is one driver at one node.
 type driverNode struct {
 	driver string
 	node   NodeName
@@ -162,7 +161,6 @@ func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	}
 }
 
-// listHold has a hold listed at a node, or not.
 func (l *Ledger) listHold(v VolumeID, n NodeName, listed bool) {
 	at := driverNode{v.Driver, n}
 	u := l.facts.unmatched.get(at)

@@ -76,7 +76,6 @@ func (n *Node) Ordered(v VolumeID) (UnstageOrder, bool) {
 	return UnstageOrder{}, false
 }
 
-// ended says whether moorage-node has done with an order.
 func (w *NodeWord) ended(o UnstageOrder) bool {
 	a, found := w.answer(o.Volume)
 	return found && a.Number == o.Number && a.Result != UnstageCalling

@@ -261,7 +261,6 @@ func (w *facts) bounds() []MaxUnreachable {
 	return list
 }
 
-// runs says whether a policy has a time for something.
 func runs(after *time.Duration) bool { return after != nil && *after >= 0 }
 
 // touchUnreachable touches the volumes at the unreachable nodes of a zone. It looks at all nodes.

@@ -169,7 +169,6 @@ func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	return t.patch()
 }
 
-// reportAnswered follows a Report and an Unreport.
 func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):

@@ -343,7 +343,6 @@ func TestDueBesides(t *testing.T) {
 	}
 }
 
-// round decides on the tickets of a node.
 func round(s ledger.Snapshot, n ledger.NodeName, paused Paused) []Decided {
 	return Round(rules.Arbiter{}.Queue(s, n, now), s, now, paused, nil)
 }

@@ -120,7 +120,6 @@ func (t Task) open(r ReadOf) (Task, *Request, bool) {
 	return t, &request, true
 }
 
-// reads are the reads since the list.
 type reads map[ReadOf]bool
 
 func (t Task) hasRead() reads {
@@ -131,7 +130,6 @@ func (t Task) hasRead() reads {
 	return all
 }
 
-// claim says whether a claim was read, alone or with its namespace.
 func (r reads) claim(key ledger.ClaimKey) bool {
 	return r.namespace(key.Namespace) || r[readOf(Claims, key.String())]
 }
@@ -210,7 +208,6 @@ func (t Task) follows(s ledger.Snapshot, pod int, volume ledger.PodVolume) bool 
 	return t.Known[pod] && (link == ledger.LinkVolume || link == ledger.LinkNone)
 }
 
-// wanted says whether one of the unfinished pods wants a volume.
 func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
 	for i := range pods {
 		if slices.Contains(s.PodAt(pods[i].UID), v) {

@@ -78,7 +78,6 @@ func (p *player) play(t *testing.T, task Task, list ...reply) []string {
 	return nil
 }
 
-// text describes a request with its preconditions.
 func text(r Request) string {
 	words := []string{r.Do.String()}
 	if r.Kind != 0 {

@@ -22,7 +22,6 @@ func stepOf(list []rules.Step, do rules.Action) *rules.Step {
 	return nil
 }
 
-// settle plays the write of a hold with an answer.
 func (p *player) settle(t *testing.T, a rules.Arbiter, id ledger.VolumeID, version string) ledger.Hold {
 	t.Helper()
 	w := stepOf(p.plan(a, id), rules.WriteHold)

@@ -86,7 +86,6 @@ func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, st
 	return patch, fits, stale
 }
 
-// fits says whether a change still matches its Node.
 func (c Change) fits(node ledger.NodeState) bool {
 	switch {
 	case node.UID != c.NodeUID:

@@ -160,7 +160,6 @@ type Answer struct {
 	Facts  []ledger.Event
 }
 
-// first is the object in an answer, if it is of this type.
 func first[T ledger.Event](a Answer) (T, bool) {
 	var none T
 	if a.Result != Done || len(a.Facts) == 0 {

@@ -50,7 +50,6 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// withoutAttachments says whether any volume needs no VolumeAttachment.
 func withoutAttachments(s ledger.Snapshot) bool {
 	for v := range s.Volumes() {
 		if v.ID.NoAttach() {

@@ -215,7 +215,6 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
 }
 
-// send sends the next request.
 func (t Task) send(r Request) (Task, Move) {
 	if r.Until.IsZero() {
 		r.Until = t.Until
@@ -224,7 +223,6 @@ func (t Task) send(r Request) (Task, Move) {
 	return t, Move{Send: &r}
 }
 
-// end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
 		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version})

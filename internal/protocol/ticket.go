@@ -32,7 +32,6 @@ func Announce(list []Decided) []ledger.Event {
 	return events
 }
 
-// grants says whether a task grants a pending ticket.
 func (t Task) grants() bool {
 	return t.Commit.Do == DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
 }

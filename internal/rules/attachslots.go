@@ -116,7 +116,6 @@ func (p *planner) getsSlot(node *ledger.Node) bool {
 	return false
 }
 
-// freeSlots counts the free slots of a node's drivers.
 type freeSlots struct {
 	snapshot ledger.Snapshot
 	node     *ledger.Node
@@ -142,7 +141,6 @@ func (f freeSlots) take(driver string) {
 	}
 }
 
-// enough says whether each of several volumes has a slot.
 func (f freeSlots) enough(list []*ledger.Volume) bool {
 	needed := map[string]int32{}
 	for _, v := range list {

@@ -98,7 +98,6 @@ func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return va != nil && !va.Attached && !va.Deleting
 }
 
-// slotsOf names a driver's slots at a node.
 type slotsOf struct {
 	node   ledger.NodeName
 	driver string

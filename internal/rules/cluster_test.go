@@ -43,7 +43,6 @@ type cluster struct {
 	trace func(format string, args ...any)
 }
 
-// object names an object of the API.
 type object struct {
 	kind world.Kind
 	key  string
@@ -197,7 +196,6 @@ func one[T ledger.Event](c *cluster, k world.Kind, key string) T {
 	return e
 }
 
-// list lists the objects of a kind by key.
 func list[T ledger.Event](c *cluster, k world.Kind) []T {
 	all := make([]T, 0, len(c.Keys(k)))
 	for _, e := range c.List(k) {
@@ -222,7 +220,6 @@ func sortedVolumes[V any](m map[ledger.VolumeID]V) []ledger.VolumeID {
 
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// volumeName names a volume by its PersistentVolumes.
 func volumeName(c *cluster, v ledger.VolumeID) string {
 	for _, pv := range list[ledger.PersistentVolume](c, world.PersistentVolumes) {
 		if pv.Volume == v {

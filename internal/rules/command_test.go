@@ -87,7 +87,6 @@ func (a args) duration(key string) *time.Duration {
 	return &d
 }
 
-// command runs one line and returns its output.
 func (s *script) command(line string) string {
 	s.out.Reset()
 	a := parse(line)

@@ -14,7 +14,6 @@ import (
 // the same volume; then compareBound decides. An unattached volume follows this order at each decision. An
 // attached volume stays: its pods continue, or no pod can (crossed).
 
-// claim is a living user of a volume at a node.
 type claim struct {
 	user ledger.User
 	node ledger.NodeName

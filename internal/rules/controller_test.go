@@ -133,7 +133,6 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
 }
 
-// rule decides on a pending ticket.
 func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	d := protocol.Rule(c.arb, s, t, c.Now)
 	if d.Ruling == protocol.Wait && t.Reason == string(d.Verdict.First().Code) {
@@ -241,7 +240,6 @@ func answerText(c *cluster, a ledger.UnstageAnswer) string {
 	return text
 }
 
-// bindReserved binds the reserved pods.
 func (c *cluster) bindReserved() bool {
 	did := false
 	for _, p := range list[ledger.Pod](c, world.Pods) {

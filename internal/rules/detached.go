@@ -154,7 +154,6 @@ func (p *planner) remains(place *ledger.NodeVolume) bool {
 		taken && f.InUse && !p.snapshot.BootOver(n, f.SystemUUID, f.BootID)
 }
 
-// mountOf is the reason for a volume that remains at a node.
 func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
 	if n.SaysHas(p.volume.ID) || n.MayBeUnstaged(p.volume.ID) {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ofMachine sets a node's machine and boot.
 func ofMachine(machine, boot string) func(*ledger.NodeState) {
 	return func(n *ledger.NodeState) { n.SystemUUID, n.BootID = machine, boot }
 }

@@ -275,7 +275,6 @@ func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	})
 }
 
-// heldBy is the reason for a user's claim on a volume.
 func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
 	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {

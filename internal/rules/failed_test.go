@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// refusedAt is an attachment that the driver refuses at a node.
 func refusedAt(n ledger.NodeName, words string) ledger.Attachment {
 	return ledger.Attachment{
 		Name: ledger.AttachmentName(promised, n), UID: "a-" + string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "pv", Ours: true,

@@ -20,7 +20,6 @@ func deadNode(version, uid, boot string, change func(*ledger.NodeState)) ledger.
 	return n
 }
 
-// atDead is an attachment of the volume at node dead.
 func atDead(uid string, deleting bool) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(fencedVolume, "dead"), UID: uid, Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: deleting}
 }

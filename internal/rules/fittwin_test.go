@@ -25,7 +25,6 @@ type slowFit struct {
 	delta *ledger.Delta
 }
 
-// slowUser is a pod or a ticket at a node.
 type slowUser struct {
 	node     ledger.NodeName
 	volumes  []ledger.VolumeID
@@ -106,7 +105,6 @@ func (f slowFit) mode(i int) ledger.Access {
 	return f.w.claimOf(ledger.ClaimKey{Namespace: namespace, Name: f.pod.Volumes[i].Claim}).Access
 }
 
-// keepsAway says whether a user keeps the pod from an exclusive volume.
 func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, users []slowUser) bool {
 	if mode < ledger.AccessNode || u.pod == f.pod.UID || u.takenOut || u.leaves || !slices.Contains(u.volumes, v) {
 		return false
@@ -129,7 +127,6 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 	return !u.yields
 }
 
-// nowhere says whether a Node does not exist and has no volume.
 func (f slowFit) nowhere(n ledger.NodeName) bool {
 	_, exists := f.w.Node(n)
 	at := slowFit{w: f.w, n: n}

@@ -28,12 +28,10 @@ type unanswered struct {
 	request world.Request
 }
 
-// creates says whether it creates a VolumeAttachment.
 func (u unanswered) creates(name string) bool {
 	return u.step.Do == rules.CreateAttachment && u.step.Attachment == name
 }
 
-// flies says whether a request for a volume is in flight.
 func (c *cluster) flies(v ledger.VolumeID) bool {
 	return slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v })
 }

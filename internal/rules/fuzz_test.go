@@ -213,7 +213,6 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// FuzzAnything is TestAnything with a fuzzer's bytes.
 func FuzzAnything(f *testing.F) {
 	f.Add([]byte{0, 3, 0, 0, 4, 1, 0, 2, 6, 0, 0, 9, 1, 10, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {

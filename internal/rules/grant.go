@@ -88,7 +88,7 @@ func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 		return nil
 	}
 	var reasons []Reason
-	for i, was := range s.TicketAt(t.ID) { // it keeps its grant
+	for i, was := range s.TicketAt(t.ID) { // the granted volumes
 		v := t.Volumes[i]
 		is, link := s.ResolveTicket(t, v)
 		if is != was && was.IsReal() && (link == ledger.LinkVolume || link.NeedsNone()) {

@@ -74,7 +74,6 @@ func (g *anyone) volume(i int) ledger.VolumeID {
 	return ledger.VolumeID{Driver: "disk", Handle: claimKey(i).Name}
 }
 
-// claims draws one or more volumes.
 func (g *anyone) claims() []int {
 	first, more := g.below(anyoneVolumes, "claim"), g.below(anyoneVolumes, "more claims")
 	list := []int{first}

@@ -13,12 +13,10 @@ import (
 // disk is the exclusive volume of claim data in these tables.
 var disk = ledger.VolumeID{Driver: "d", Handle: "h"}
 
-// dataAt is a pod with claim data at a node.
 func dataAt(uid string, n ledger.NodeName, phase ledger.PodPhase) ledger.Event {
 	return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: n, Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 }
 
-// asksAt is a ticket for claim data at a node.
 func asksAt(name string, kind ledger.TicketType, n ledger.NodeName, changes ...func(*ledger.Ticket)) ledger.Event {
 	k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1", Type: kind, Node: n, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	for _, change := range changes {
@@ -49,16 +47,12 @@ func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Eve
 	return n
 }
 
-// outOfOrder puts a node out of service.
 func outOfOrder(n *ledger.NodeState) { n.Ready, n.OutOfService = ledger.ReadyUnknown, true }
 
-// silent stops a node's answers.
 func silent(n *ledger.NodeState) { n.Ready = ledger.ReadyUnknown }
 
-// reporting lists the volume in volumesAttached.
 func reporting(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
 
-// using lists the volume in volumesInUse.
 func using(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{disk} }
 
 // noAttach has the driver's volumes need no attachment; sharedDisk allows the volume at many nodes.

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// keepsOff is a granted ticket that keeps the volume from every node.
 func keepsOff(name string, changes ...func(*ledger.Ticket)) ledger.Event {
 	return asksAt(name, ledger.TypeSalvage, ledger.Detached, append([]func(*ledger.Ticket){grantedNow}, changes...)...)
 }

@@ -30,7 +30,6 @@ func (c *cluster) addMachine(id string, n ledger.NodeName) *world.Machine {
 	return m
 }
 
-// kubeletOf is the kubelet of a node's machine.
 func (c *cluster) kubeletOf(n ledger.NodeName) world.Kubelet { return c.Kubelet(c.machine(n).ID) }
 
 // tick lets one kubelet do all it can, and says whether it did anything.
@@ -108,7 +107,6 @@ func (c *cluster) unmount(k world.Kubelet) bool {
 	return did
 }
 
-// report writes the node's status.
 func (c *cluster) report(k world.Kubelet) bool {
 	r, possible := k.Report()
 	if !possible {
@@ -149,7 +147,6 @@ func (c *cluster) mount(k world.Kubelet) bool {
 	return did
 }
 
-// running says whether a pod's containers run at its node.
 func (c *cluster) running(p ledger.Pod) bool {
 	m := c.machine(p.Node)
 	return m != nil && m.Containers[p.UID]

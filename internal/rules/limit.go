@@ -147,7 +147,6 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 	return fresh, missing
 }
 
-// takes says whether a volume has a slot at the node.
 func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	if w.queue == nil {
 		return p.TakesSlot()

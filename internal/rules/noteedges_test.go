@@ -57,7 +57,6 @@ func TestWriteNote(t *testing.T) {
 	}
 }
 
-// sharedAt is a shared volume attached to silent nodes.
 func sharedAt(t *testing.T, attachment func(*ledger.Attachment), nodes ...ledger.NodeName) *planner {
 	t.Helper()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}

@@ -113,7 +113,6 @@ func (t silence) unheard() time.Duration {
 	return max(0, left)
 }
 
-// progress returns the progress of the time after a part of it.
 func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	t.limit = max(t.limit, t.least)
 	f := forcing{

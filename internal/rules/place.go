@@ -46,7 +46,6 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 	return best.node, r.notGranted()
 }
 
-// at is the view of a node.
 func (w view) at(n ledger.NodeName) view {
 	w.node = n
 	return w
@@ -116,7 +115,6 @@ func fitOf(v Verdict) fitness {
 	return lacksSlots
 }
 
-// candidate is a node for a ticket.
 type candidate struct {
 	node ledger.NodeName
 	fit  fitness

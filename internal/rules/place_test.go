@@ -46,7 +46,6 @@ func slotsOf(n ledger.NodeName, limit int32) ledger.NodeDrivers {
 	return ledger.NodeDrivers{Node: n, Version: string('0' + rune(9-limit)), Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: limit}}}
 }
 
-// putAt is the ticket with a chosen node.
 func putAt(n ledger.NodeName) ledger.Ticket {
 	return ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "2", Type: ledger.TypeBackup, Wherever: true, Node: n,

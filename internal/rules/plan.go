@@ -274,12 +274,10 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	return false
 }
 
-// hasGrantee says whether a ticket at a node has the volume.
 func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
 
-// isGrantee says whether a user is a granted ticket.
 func (p *planner) isGrantee(u ledger.User) bool {
 	return u.Pod == "" && claimStateOf(p.snapshot, u) == active
 }

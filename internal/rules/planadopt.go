@@ -41,8 +41,8 @@ func (p *planner) outsider(u ledger.User) bool {
 }
 
 // leave plans the end of Moorage's records of a formerly adopted volume: the hold names no node, and is
-// deleted with the volume. Its fences of volumes taken by force stay while they may be true, as does the
-// volume's mention by a deleted Node.
+// deleted with the volume. Its fences of volumes taken by force stay while they may be true. A note that a
+// deleted Node named the volume stays as well.
 func (p *planner) leave() {
 	was := hold(p.volume)
 	switch {

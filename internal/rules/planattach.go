@@ -287,7 +287,6 @@ func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	return best
 }
 
-// inline says whether a pod's spec names the volume.
 func (p *planner) inline() bool {
 	for i := range p.volume.NodeVolumes {
 		for _, u := range p.volume.NodeVolumes[i].Users {

@@ -42,7 +42,6 @@ func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason
 	return failedAttach(p.snapshot, p.volume, va), true
 }
 
-// failedAttach is the reason for a refused attach.
 func failedAttach(s ledger.Snapshot, v *ledger.Volume, va *ledger.Attachment) Reason {
 	return Reason{
 		Code: AttachFailed, Volume: v.ID, Claim: claimOf(s, v), Node: va.Node,

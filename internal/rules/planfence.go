@@ -35,7 +35,6 @@ func attachedAt(place *ledger.NodeVolume) bool {
 	return place != nil && (place.HasAttachments() || place.Reported || place.Sent)
 }
 
-// outageOf is the outage in which a volume was taken by force.
 func outageOf(f ledger.Fence) ledger.Force {
 	return ledger.Force{Rule: f.Rule, Node: f.Node, NodeUID: f.NodeUID, Since: f.Since, Renewed: f.Renewed}
 }
@@ -70,7 +69,6 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 	return list
 }
 
-// fence is the planned hold's fence for one node.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
 	if old, found := was.Fence(place.Node); found && !needed && !p.disproved(old, place) {

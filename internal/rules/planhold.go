@@ -109,7 +109,6 @@ func (p *planner) forgotten() bool {
 	return len(h.Fences) == 0 || len(p.fences(h, h)) == 0
 }
 
-// nextHold is the hold as it should be.
 func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h := p.assignment(was)
 	h.Fences = p.fences(was, h)
@@ -154,7 +153,6 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	return h
 }
 
-// names lists the PersistentVolumes for a hold of the volume.
 func (p *planner) names() []string {
 	names := p.volume.PVs()
 	return slices.Clip(names[:min(len(names), maxListed)])

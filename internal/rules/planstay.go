@@ -83,7 +83,6 @@ func (p *planner) askToStay(place *ledger.NodeVolume) {
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
-// writesHold says whether the plan writes the hold.
 func (p *planner) writesHold() bool {
 	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
 }

@@ -92,7 +92,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 	}
 }
 
-// Each field of a policy is inherited.
 func TestPolicyOfClassInheritsEverything(t *testing.T) {
 	var full ledger.Policy
 	value := reflect.ValueOf(&full).Elem()

@@ -78,7 +78,6 @@ const noTimeForces = -1
 // when it sees no running container of the node's pods, and is written nowhere.
 const anothersTime = -2
 
-// howUnreachable describes how the node is silent.
 func (r Reason) howUnreachable() string {
 	if r.NodeDeleted {
 		return "whose Node was deleted"
@@ -152,7 +151,6 @@ func (r Reason) asked() string {
 	return ", which has been asked to let go of it by " + time.Unix(r.Until, 0).UTC().Format(time.RFC3339)
 }
 
-// codeNames are the gRPC names of its codes.
 func codeNames() []string {
 	return []string{
 		"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",

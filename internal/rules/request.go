@@ -90,7 +90,6 @@ func (r *Request) need(n Need) {
 	r.Needs = append(r.Needs, n)
 }
 
-// distinct keeps the first need of each volume.
 func distinct(needs []Need) []Need {
 	if len(needs) < 2 {
 		return needs
@@ -135,13 +134,11 @@ func (r Request) Attachable(s ledger.Snapshot) bool {
 	return false
 }
 
-// only is the request for one of its volumes.
 func (r Request) only(need Need) Request {
 	r.Needs = []Need{need}
 	return r
 }
 
-// ofPod says whether a pod makes the request.
 func (r Request) ofPod() bool { return r.Type == "" }
 
 // priority orders requests: higher first.
@@ -152,7 +149,6 @@ func (r Request) priority() int {
 	return r.Type.Priority()
 }
 
-// owns says whether u is the requester itself.
 func (r Request) owns(u ledger.User) bool {
 	if u.Pod != "" {
 		return u.Pod == r.Pod

@@ -148,7 +148,6 @@ func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	}
 }
 
-// nextSteps are the next steps of a volume.
 func (s *script) nextSteps(v ledger.VolumeID) []rules.Step {
 	return s.arb.Plan(s.snapshot(), v, s.Now).Steps
 }

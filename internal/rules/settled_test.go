@@ -115,7 +115,6 @@ func (w *woken) settle() (fault string) {
 	return ""
 }
 
-// written is the versions of all objects.
 func (w *woken) written() string {
 	var b strings.Builder
 	for _, kind := range []world.Kind{world.Tickets, world.Holds, world.Attachments, world.Nodes, world.Pods} {
@@ -214,7 +213,6 @@ func sorted(volumes map[ledger.VolumeID]bool) []ledger.VolumeID {
 	return list
 }
 
-// decide decides on the pending tickets of a node.
 func (w *woken) decide(n ledger.NodeName) {
 	delete(w.nodes, n)
 	list := protocol.Round(w.arb.Queue(w.snapshot(), n, w.Now), w.snapshot(), w.Now, nil, nil)

@@ -84,7 +84,6 @@ func (s *slots) told(driver ledger.NodeDriver, used, limit int32) int32 {
 	return min(used, max(limit, s.used(driver)-s.handed[driver.Name].kept))
 }
 
-// give gives a slot to each volume of a ticket.
 func (q *Queue) give(r Request) {
 	q.each(r, func(v ledger.VolumeID, h *handed, stays bool) {
 		if q.slots.given[v] {

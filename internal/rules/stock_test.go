@@ -59,7 +59,6 @@ func (k *stock) start() {
 	}
 }
 
-// work does one round, and says whether it did anything.
 func (k *stock) work() bool {
 	if k == nil || k.down {
 		return false
@@ -87,7 +86,6 @@ func (k *stock) work() bool {
 	return did
 }
 
-// attachedTo are the volumes that it believes attached to a node.
 func (k *stock) attachedTo(n ledger.NodeName) []ledger.VolumeID {
 	var volumes []ledger.VolumeID
 	for at := range k.knows {
@@ -98,7 +96,6 @@ func (k *stock) attachedTo(n ledger.NodeName) []ledger.VolumeID {
 	return world.SortVolumes(volumes)
 }
 
-// report writes a node's volumesAttached.
 func (k *stock) report(n ledger.NodeName, volumes []ledger.VolumeID) {
 	k.c.ask(world.Request{Do: world.WriteReported, Node: n, InUse: volumes, Manager: true})
 }

@@ -40,7 +40,6 @@ func (s *script) beginBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	}
 }
 
-// playOn plays more lines.
 func playOn(t *testing.T, s *script, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// migration is a ticket of a live migration of volume data.
 func migration(name string, at ledger.NodeName, phase ledger.TicketPhase) ledger.Ticket {
 	return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1", Type: ledger.TypeLiveMigration, Node: at, Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 }

@@ -66,7 +66,6 @@ func TestUnpublishFences(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment is never unpublished.
 func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 	v := &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}
 	if unpublishCuts(ledger.Snapshot{}, v, nil, nil) || unpublishCuts(ledger.Snapshot{}, v, &ledger.NodeVolume{}, nil) {

@@ -22,7 +22,6 @@ func otherThere() []ledger.Event {
 	}
 }
 
-// plansUnreport plans the Unreport of the unused volume at node well.
 func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 	t.Helper()
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{alive, madeAt("well")}, facts...)...)

@@ -18,7 +18,6 @@ const (
 	active                        // a pod that runs or will, or a ticket that is granted or whose grant was sent
 )
 
-// claimStateOf is the claim of a user in a snapshot.
 func claimStateOf(s ledger.Snapshot, u ledger.User) claimState {
 	if u.Pod != "" {
 		return claimStateOfPod(s, u.Pod)
@@ -77,7 +76,6 @@ func requestOf(s ledger.Snapshot, u ledger.User) Request {
 	return Request{Type: "gone", Ticket: u.Ticket}
 }
 
-// requester names a user.
 func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
 	if u.Pod != "" {
 		if p := s.Pod(u.Pod); p != nil {

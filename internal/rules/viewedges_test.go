@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// codes returns the codes of reasons.
 func codes(reasons []Reason) []ledger.Code {
 	var list []ledger.Code
 	for _, r := range reasons {

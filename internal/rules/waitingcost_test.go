@@ -43,7 +43,6 @@ func waitingEverywhere(nodes, volumes int, told ledger.Code) (ledger.Snapshot, *
 
 func nthNode(i int) ledger.NodeName { return ledger.NodeName(fmt.Sprintf("n%04d", i)) }
 
-// lastOf is the last ticket in rank.
 func lastOf(s ledger.Snapshot, nodes int) *ledger.Ticket {
 	return s.Ticket(ledger.TicketID{Namespace: namespace, Name: fmt.Sprintf("t%04d", nodes-1)})
 }

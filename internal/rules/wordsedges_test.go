@@ -93,7 +93,6 @@ func TestWaysToKnowByTheDetail(t *testing.T) {
 	}
 }
 
-// A violation names the volume, and its node if it has one.
 func TestViolationsInWords(t *testing.T) {
 	for want, v := range map[string]Violation{
 		"I1: d^h: why":         {Invariant: "I1", Volume: disk, Message: "why"},

@@ -75,7 +75,6 @@ func (w *randomWorld) providePV(k ledger.Claim) {
 	w.put(ledger.PersistentVolume{Name: name, UID: w.uid(name), Access: k.Access, Claim: k.Key, Volume: ledger.VolumeID{Driver: "disk", Handle: name}})
 }
 
-// below draws a number from 0 to n-1.
 func (w *randomWorld) below(n int) int {
 	if len(w.rest) == 0 {
 		return 0
@@ -276,7 +275,6 @@ func (w *randomWorld) provision() {
 	}
 }
 
-// calm ends all faults.
 func (w *randomWorld) calm() {
 	w.trace("all faults end")
 	w.mutes = func() bool { return false }
@@ -459,7 +457,6 @@ func TestWorld(t *testing.T) {
 	})
 }
 
-// FuzzWorld is TestWorld with a fuzzer's bytes.
 func FuzzWorld(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 18, 3, 1, 0, 12, 0, 15, 0, 0, 9, 0, 4, 6, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {

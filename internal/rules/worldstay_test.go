@@ -36,7 +36,6 @@ func newWorldStays(data []byte) *randomWorld {
 	return w
 }
 
-// podForStuck creates a pod for one of the first volumes.
 func (w *randomWorld) podForStuck() {
 	if len(w.pods()) >= worldPods {
 		return

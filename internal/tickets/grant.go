@@ -232,7 +232,6 @@ func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v rul
 	return c
 }
 
-// statusOf is condition Granted's status in a phase.
 func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
 	if phase == ledger.TicketGranted {
 		return metav1.ConditionTrue

@@ -52,7 +52,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// grantsName is the name of the queue of nodes in logs.
 const grantsName = "grants"
 
 // Keeper decides on tickets during one term. Its methods are safe for parallel use, except where the caller

@@ -132,7 +132,6 @@ func (h *history) endOne(t *rapid.T) {
 	h.podsTouched(h.w.Snapshot(), []string{uid})
 }
 
-// place tries a pod at each node, as the plugin does.
 func (h *history) place(t *rapid.T, p ledger.Pod) {
 	var full []ledger.NodeName
 	var asks []Ask

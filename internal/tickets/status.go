@@ -35,7 +35,6 @@ func Condition(name string, status metav1.ConditionStatus, v rules.Verdict, ok s
 	return c
 }
 
-// message joins all reasons of a verdict.
 func message(v rules.Verdict) string {
 	var all []string
 	for _, r := range v.Reasons {
@@ -78,7 +77,6 @@ func possibleName(volume string) string {
 	return volume
 }
 
-// stateOf is one word for a ticket's conditions.
 func stateOf(t *v1alpha1.VolumeTicket) string {
 	granted := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 	satisfied := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)

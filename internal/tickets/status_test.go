@@ -39,7 +39,6 @@ func (k *kept) Carry(_ context.Context, task protocol.Task, status write.Status)
 	return err
 }
 
-// keeperOf returns a Keeper that works at a time with one ticket.
 func keeperOf(t *testing.T, w *kept, at time.Time) *Keeper {
 	t.Helper()
 	k, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return at }, Order: &sync.Mutex{}, Waits: &Waits{}})

@@ -43,7 +43,6 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A condition has the generation of its facts.
 func TestConditionsHaveTheirGeneration(t *testing.T) {
 	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
@@ -103,7 +102,6 @@ func decideAll(t *rapid.T, w *ticketwriter.Writer) {
 	}
 }
 
-// keeper returns a Keeper on a writer's facts.
 func keeper(t interface{ Fatal(...any) }, w *ticketwriter.Writer) *Keeper {
 	k, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }, Order: &sync.Mutex{}, Waits: &Waits{}})
 	if err != nil {

@@ -34,7 +34,6 @@ func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 	return full, nil
 }
 
-// weightsOf are the weights in complete args.
 func weightsOf(args v1alpha1.VolumeHoldArgs) rules.Weights {
 	return rules.Weights{Held: *args.Weights.Held, Near: *args.Weights.Near, Balance: *args.Weights.Balance}
 }

@@ -56,7 +56,6 @@ func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	return t
 }
 
-// enqueue has a pod checked soon.
 func (t *conditionWriter) enqueue(pod *corev1.Pod) {
 	t.queue.Add(cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name})
 }
@@ -71,7 +70,6 @@ func (t *conditionWriter) observe(pod *corev1.Pod) {
 	}
 }
 
-// run writes conditions until ctx is done.
 func (t *conditionWriter) run(ctx context.Context) { t.queue.Run(ctx, conditionWriters) }
 
 // writeCondition writes one pod's reason to wait, unless the condition is equal.

@@ -34,7 +34,6 @@ type facts interface {
 
 var _ facts = &watch.Observer{}
 
-// config is a core's environment.
 type config struct {
 	Facts facts
 	// Handle of any profile: they share waiting pods, queue and informers.
@@ -116,7 +115,6 @@ func (c *core) start(ctx context.Context) {
 	go c.conditions.run(ctx)
 }
 
-// touch passes on the ledger's changes.
 func (c *core) touch(t ledger.Touched) { c.requeuer.Touch(t) }
 
 // wake has a pod tried again at once. The queue remembers this during a running attempt.

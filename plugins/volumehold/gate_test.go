@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// priority returns the pod with a priority.
 func priority(pod *corev1.Pod, p int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.Priority = &p
@@ -88,7 +87,6 @@ func TestWhoIsGated(t *testing.T) {
 	}
 }
 
-// Pods with volumes are gated until the caches are complete.
 func TestGatedUntilTheCachesAreComplete(t *testing.T) {
 	r := newStillRig(t, disk("data", ledger.AccessNode)...)
 	r.plugin.core.start(r.plugin.core.process)
@@ -147,7 +145,6 @@ func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
 	}
 }
 
-// patches lists the written conditions, and the pod versions in them.
 func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 	r.t.Helper()
 	for _, action := range r.kube.Actions() {

@@ -34,7 +34,6 @@ func (g *groups) missing(key groupKey) string {
 	return ""
 }
 
-// pods lists a group's pods.
 func (g *groups) pods(key groupKey) []*corev1.Pod { return g.index.pods(key) }
 
 // podSeen takes in a pod's present state.
@@ -44,7 +43,6 @@ func (g *groups) podSeen(pod *corev1.Pod) {
 	}
 }
 
-// podGone takes in a pod's deletion.
 func (g *groups) podGone(pod *corev1.Pod) {
 	for _, key := range g.index.remove(pod.UID) {
 		g.recount(key)

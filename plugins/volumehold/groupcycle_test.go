@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// groupPods are a group's pods in its cycle.
 type groupPods struct {
 	fwk.PodGroupInfo
 	pods []*corev1.Pod
@@ -23,7 +22,6 @@ type groupPods struct {
 
 func (g groupPods) GetUnscheduledPods() []*corev1.Pod { return g.pods }
 
-// nominating nominates pods to nodes.
 type nominating struct {
 	fwk.Handle
 	pods map[string]*corev1.Pod // by node

@@ -19,7 +19,6 @@ type groupIndex struct {
 	of     map[types.UID]groupKey
 }
 
-// indexedGroup is one group's entry.
 type indexedGroup struct {
 	pods        map[types.UID]indexedPod
 	living      int // neither terminating nor finished, and without scheduling gates
@@ -103,7 +102,6 @@ func (x *groupIndex) counts(key groupKey) (living int, volumes bool) {
 	return group.living, group.withVolumes > 0
 }
 
-// pods lists a group's pods.
 func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -51,7 +51,6 @@ type groups struct {
 	rests      map[groupKey]pause              // of groups given up, and not allowed since
 }
 
-// gathering is one attempt of a group.
 type gathering struct {
 	key     groupKey
 	cancel  context.CancelFunc
@@ -85,7 +84,6 @@ func (g *groups) concerns(pod *corev1.Pod) bool {
 	return len(factOf(pod).Volumes) > 0 // the scheduling queue may see the pod before the index does
 }
 
-// join has a pod wait for its group.
 func (g *groups) join(m *member) {
 	key := groupOf(m.pod)
 	fact := factOf(m.pod)

@@ -23,7 +23,6 @@ func inGroup(pod *corev1.Pod, group string, created int64) *corev1.Pod {
 	return pod
 }
 
-// putGroup adds a PodGroup.
 func (r *rig) putGroup(name string, minMember, timeoutSeconds int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

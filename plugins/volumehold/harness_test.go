@@ -293,14 +293,12 @@ func (r *rig) known(pods ...*corev1.Pod) {
 	}
 }
 
-// prefilter runs PreFilter alone.
 func (r *rig) prefilter(pod *corev1.Pod) (fwk.CycleState, *fwk.PreFilterResult, *fwk.Status) {
 	state := framework.NewCycleState()
 	result, status, _ := r.RunPreFilterPlugins(r.t.Context(), state, pod)
 	return state, result, status
 }
 
-// filter runs PreFilter and Filter for one node.
 func (r *rig) filter(pod *corev1.Pod, node string) *fwk.Status {
 	r.t.Helper()
 	state, _, status := r.prefilter(pod)

@@ -15,7 +15,6 @@ func kubeNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// podWith is an unbound pod with claims.
 func podWith(name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
@@ -30,7 +29,6 @@ func podWith(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// boundTo returns the pod running at a node.
 func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.NodeName = node
@@ -38,7 +36,6 @@ func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	return pod
 }
 
-// terminating returns the pod being deleted.
 func terminating(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	now := metav1.Now()
@@ -82,7 +79,6 @@ func pending(claim string) []ledger.Event {
 	}
 }
 
-// attached is the VolumeAttachment of a disk at a node.
 func attached(claim, node string) ledger.Event {
 	return ledger.Attachment{
 		Name: ledger.AttachmentName(volume(claim), ledger.NodeName(node)), UID: "va-" + claim + node,

@@ -35,7 +35,6 @@ type podGroup struct {
 	timeout   time.Duration // how long they wait for each other
 }
 
-// groupKey names a PodGroup.
 type groupKey struct {
 	namespace, name string
 	// native: it is a PodGroup of Kubernetes (scheduling.k8s.io). kube-scheduler itself tries its pods
@@ -100,7 +99,6 @@ type groupInformer struct {
 
 var errGroupsUnread = errors.New("PodGroups are still being read")
 
-// newGroupInformer returns an informer that has not started.
 func newGroupInformer(ctx context.Context, client dynamic.Interface) (*groupInformer, error) {
 	kind := schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups")
 	i := &groupInformer{ctx: ctx, informer: dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, cache.Indexers{}, nil).Informer()}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podGroupsIn is an API with these PodGroups.
 func podGroupsIn(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}: "PodGroupList"}
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)

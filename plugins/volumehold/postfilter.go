@@ -47,7 +47,6 @@ func (p *VolumeHold) elsewhere(c *cycleState) string {
 	return words.Grouped(counts)
 }
 
-// nodes is the number of nodes in the cycle.
 func (p *VolumeHold) nodes() int {
 	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {

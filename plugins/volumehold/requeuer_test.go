@@ -173,7 +173,6 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	})
 }
 
-// hint returns the hint for an event on a resource.
 func (r *rig) hint(resource fwk.EventResource) fwk.QueueingHintFn {
 	r.t.Helper()
 	events, err := r.plugin.EventsToRegister(r.t.Context())

@@ -30,7 +30,6 @@ const (
 	toldInOneBurst = 100
 )
 
-// ticketWriter writes the decisions on tickets.
 type ticketWriter struct {
 	kube    kubernetes.Interface
 	moorage client.Interface

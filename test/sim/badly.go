@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// offerBadness offers the actions of Badness.
 func (f *faults) offerBadness(m *menu) {
 	for _, k := range f.s.kubelets {
 		f.offerBadNode(m, k)
@@ -71,7 +70,6 @@ func (f *faults) offerBadNode(m *menu, k *kubelet) {
 	}
 }
 
-// drawRefusal draws a refusal for one object or for all.
 func (f *faults) drawRefusal() world.Refusal {
 	rng := f.s.rng
 	r := world.Refusal{What: world.AllRefused()[rng.IntN(len(world.AllRefused()))]}

@@ -56,7 +56,6 @@ func (s *Sim) judgeBooksOf(o *observer) {
 	}
 }
 
-// slotOf is the number of slots that a volume takes.
 func slotOf(v ledger.VolumeID) int32 {
 	if v.Driver == driver {
 		return 1

@@ -41,7 +41,6 @@ func (s *Sim) provision(pod string, n ledger.NodeName) {
 	}
 }
 
-// silent says whether a node's kubelet was silent for long enough.
 func (c *cluster) silent(k *kubelet) bool {
 	if k.silent.IsZero() || c.s.Now().Sub(k.silent) < gracePeriod {
 		return false

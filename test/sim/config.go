@@ -167,7 +167,6 @@ func (c *Config) extend(often func() bool) {
 	}
 }
 
-// volume is a claim's volume from the beginning.
 func (c Config) volume(i int) ledger.VolumeID {
 	v := volumeOf("v" + strconv.Itoa(i+1))
 	if c.NoAttach && i == 0 {
@@ -176,7 +175,6 @@ func (c Config) volume(i int) ledger.VolumeID {
 	return v
 }
 
-// fencedCondition is the condition for dead machines.
 const fencedCondition = "fenced.moorage.dev/sim"
 
 // furnish sets up the run's initial cluster.

@@ -84,7 +84,6 @@ func (s *Sim) leader() *controller {
 	return nil
 }
 
-// fresh is a ledger from fresh lists.
 func (s *Sim) fresh() ledger.Snapshot {
 	l := ledger.New()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
@@ -298,7 +297,6 @@ func (s *Sim) judgeDetached() {
 	}
 }
 
-// somewhere says whether any sign shows a volume at a node.
 func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		if a, _ := s.w.Attachment(key); ledger.AttachmentName(v, a.Node) == a.Name {

@@ -18,7 +18,6 @@ func (c *controller) do(t protocol.Task, then func(protocol.End)) {
 	c.follow(t, m, then)
 }
 
-// follow follows protocol's next move for a task.
 func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol.End)) {
 	for _, e := range m.Tell {
 		c.observer.apply(e)
@@ -91,7 +90,6 @@ func (c *controller) write(op string, r protocol.Request, sent world.Request, th
 	})
 }
 
-// requestOp names a request in its process.
 func requestOp(t protocol.Task, r protocol.Request) string {
 	switch r.Do {
 	case protocol.GetObject:
@@ -120,7 +118,6 @@ func requestOp(t protocol.Task, r protocol.Request) string {
 	return stepOp(t.Step)
 }
 
-// stepOp names a step.
 func stepOp(s rules.Step) string {
 	return fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
 }
@@ -188,7 +185,6 @@ func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func())
 	})
 }
 
-// listPods lists a node's pods for all earlier entries.
 func (c *controller) listPods(n ledger.NodeName, entries []*entry, next func()) {
 	r := entries[0].request
 	c.write("list pods of "+string(n), r, world.Sent(r, false), func(a protocol.Answer) {

@@ -27,7 +27,6 @@ type victim interface {
 	restart()
 }
 
-// victims lists the victims by name.
 func (f *faults) victims() map[string]victim {
 	all := map[string]victim{"attacher": f.s.attacher}
 	if f.s.manager != nil {

@@ -57,7 +57,6 @@ func together(a, b protocol.End) protocol.End {
 	return a
 }
 
-// answer writes a decision.
 func (c *controller) answer(d protocol.Decided, then func(protocol.End)) {
 	t := d.Ticket
 	c.s.note("%s decides on ticket %s at %s: %s %s", c.name, t.ID.Name, t.Node, d.Verdict.Outcome, d.Verdict.First().Code)

@@ -92,7 +92,6 @@ func (s *Sim) offerKept(p keeper, k *kept) {
 	}
 }
 
-// repeat puts kept offers on the menu.
 func (m *menu) repeat(k *kept) {
 	m.actions[work] = append(m.actions[work], k.offers...)
 	m.weights[work] = append(m.weights[work], k.weights...)

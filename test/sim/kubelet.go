@@ -38,7 +38,6 @@ func (k *kubelet) kill() {
 	k.quiet()
 }
 
-// crash ends the machine.
 func (k *kubelet) crash() {
 	k.kill()
 	k.machine.PowerOff()
@@ -213,7 +212,6 @@ func (k *kubelet) unmount(p world.Kubelet, v ledger.VolumeID, uid string) bool {
 	return p.Unmount(v, uid)
 }
 
-// watchPods takes in all changes of the node's pods.
 func (k *kubelet) watchPods(p world.Kubelet) bool {
 	log := k.s.logs[world.Pods]
 	if k.podsAt >= len(log) {

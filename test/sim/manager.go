@@ -202,7 +202,6 @@ func (k *manager) act(what, arg string) bool {
 	return false
 }
 
-// watch takes in all changes of a kind.
 func (k *manager) watch(kind world.Kind) {
 	log := k.s.logs[kind]
 	for i := max(0, k.logs[kind]); i < len(log); i++ {
@@ -224,7 +223,6 @@ func (k *manager) watch(kind world.Kind) {
 	k.logs[kind] = len(log)
 }
 
-// mounts takes in a node's volumesInUse.
 func (k *manager) mounts(n ledger.NodeState) {
 	for at, a := range k.actual {
 		if at.Node == n.Name {

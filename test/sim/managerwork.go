@@ -122,7 +122,6 @@ func (k *manager) attach(at world.At) bool {
 	return true
 }
 
-// volumeOfPV is the PersistentVolume of a volume.
 func (s *Sim) volumeOfPV(v ledger.VolumeID) string {
 	for _, key := range s.w.Keys(world.PersistentVolumes) {
 		if pv, _ := s.w.Get(world.PersistentVolumes, key).(ledger.PersistentVolume); pv.Volume == v {

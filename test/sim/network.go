@@ -60,7 +60,6 @@ func (n *network) send(c *caller, op string, deadline time.Time, r world.Request
 	n.messages = append(n.messages, &message{id: id, caller: c, incarnation: c.incarnation, request: r, deadline: deadline, then: then})
 }
 
-// messageID names a request by its caller and its operation.
 func messageID(c *caller, op string) string {
 	return c.name + "." + strconv.Itoa(c.incarnation) + ":" + strings.ReplaceAll(op, " ", "/")
 }

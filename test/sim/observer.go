@@ -104,7 +104,6 @@ func (o *observer) offer(m *menu) {
 	}
 }
 
-// lapsed is the number of lapses that have come.
 func (o *observer) lapsed() int {
 	n := slices.IndexFunc(o.lapses, o.s.Now().Before)
 	if n < 0 {
@@ -175,7 +174,6 @@ func (o *observer) oldest(k world.Kind) int {
 	return max(o.s.knownAt[k], n-o.s.rng.IntN(4))
 }
 
-// does says whether an action is one of offer's.
 func (o *observer) does(what string) bool {
 	switch what {
 	case "list", "watch", "relist", "sweep", "lapse":

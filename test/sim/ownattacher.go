@@ -76,7 +76,6 @@ func (a *ownAttacher) restart() {
 	a.forget()
 }
 
-// ready lists the volumes with possible work.
 func (a *ownAttacher) ready() []decide.VolumeID {
 	if len(a.dirty)+len(a.wakes) == 0 {
 		return nil
@@ -153,7 +152,6 @@ func (a *ownAttacher) act(what, arg string) bool {
 	return true
 }
 
-// nodes takes in the CSINodes.
 func (a *ownAttacher) nodes() {
 	for _, n := range a.s.nodeNames() {
 		a.ids[n] = a.s.nodeID(n)

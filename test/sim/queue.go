@@ -45,7 +45,6 @@ func (q *queue[K]) item(k K) *item[K] {
 // add has a key processed at once, also a waiting one.
 func (q *queue[K]) add(k K) { q.item(k).ready = true }
 
-// startable says whether it can be processed now.
 func (i *item[K]) startable(now time.Time) bool {
 	return !i.running && (i.ready || !i.due.IsZero() && !now.Before(i.due))
 }

@@ -28,7 +28,6 @@ func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 	return s.w.HasRoom(n, volumes)
 }
 
-// ticketed says whether a volume has a ticket.
 func (s *Sim) ticketed(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Tickets) {
 		if t, _ := s.w.Ticket(world.TicketKey(key)); slices.Contains(s.w.TicketVolumes(t), v) {

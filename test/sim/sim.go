@@ -107,7 +107,6 @@ func (s *Sim) note(format string, args ...any) {
 	}
 }
 
-// processes are all that offer actions.
 func (s *Sim) processes() []process {
 	list := []process{s.net, s.disks, s.attacher, s.cluster, s.users, s.faults}
 	if s.manager != nil {
@@ -128,7 +127,6 @@ func (s *Sim) processes() []process {
 	return list
 }
 
-// named finds an action's process.
 func (s *Sim) named(who string) process {
 	switch who {
 	case "api", "net":
@@ -324,7 +322,6 @@ func volumeOf(arg string) ledger.VolumeID {
 	return ledger.VolumeID{Driver: driver, Handle: arg}
 }
 
-// stepText describes a step for notes.
 func stepText(s rules.Step) string {
 	text := fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
 	if s.Do == rules.WriteHold {

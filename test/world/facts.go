@@ -62,7 +62,6 @@ var forms = [stored]form{
 		func(w ledger.NodeWord) string { return w.UID }, func(w ledger.NodeWord) ledger.Event { return ledger.NodeWordGone{Node: w.Node} }),
 }
 
-// kindOfFact is the kind of a fact's object.
 func kindOfFact(e ledger.Event) Kind {
 	switch e.(type) {
 	case ledger.Ticket:

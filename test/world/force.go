@@ -54,7 +54,6 @@ func (e ended) permits(uid string, since int64) bool {
 	return e.proof.permits(uid, since) && since < e.at || e.ground >= byStorage && e.attachment == uid && e.first < since && since < e.last
 }
 
-// end notes that a proof has ended.
 func (j *Judge) end(at At, e ended) {
 	switch old := j.ended[at]; {
 	case old.attachment != e.attachment:
@@ -189,7 +188,6 @@ func (j *Judge) rule(w *World, at At) ground {
 	return j.ruleOf(w, at, n, exists)
 }
 
-// ruleOf is rule for a state of the Node.
 func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground {
 	policy := w.policy(at.Volume)
 	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)

@@ -21,7 +21,6 @@ func unreport(t *testing.T, w *World, rule string) {
 	}
 }
 
-// detach deletes the VolumeAttachment at w1, and detaches the volume.
 func detach(w *World) {
 	name := ledger.AttachmentName(disk, "w1")
 	w.Serve(Request{Do: DropAttachment, Key: name})

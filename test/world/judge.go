@@ -227,7 +227,6 @@ func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 	}
 }
 
-// limitOf is a driver's limit of volumes at a node.
 func limitOf(d ledger.DriverOnNode) int32 {
 	if d.Limit == ledger.NoLimit {
 		return math.MaxInt32
@@ -443,7 +442,6 @@ func (j *Judge) unstages(m *Machine, v ledger.VolumeID) {
 	}
 }
 
-// uses says whether a volume is mounted at a machine of a node.
 func (w *World) uses(at At) bool {
 	for _, m := range w.Machines {
 		if m.Node == at.Node && m.Uses(at.Volume) {

@@ -32,7 +32,6 @@ func running(t *testing.T) (*World, Kubelet) {
 	return w, w.Kubelet("w1#1")
 }
 
-// attach attaches a volume, and adds it to volumesAttached.
 func attach(w *World, n ledger.NodeName, machine string) {
 	w.Put(ledger.Attachment{
 		Name: ledger.AttachmentName(disk, n), UID: w.UID(), Driver: disk.Driver, Node: n, PersistentVolume: "pv1",
@@ -42,7 +41,6 @@ func attach(w *World, n ledger.NodeName, machine string) {
 	reported(w, n, disk)
 }
 
-// reported sets a node's volumesAttached.
 func reported(w *World, n ledger.NodeName, list ...ledger.VolumeID) {
 	now, _ := w.Node(n)
 	now.Reported = list

@@ -60,7 +60,6 @@ func (w *World) renewed(n ledger.NodeName) time.Time {
 	return t
 }
 
-// lease is the answer to the read of a node's Lease.
 func (w *World) lease(n ledger.NodeName) Answer {
 	if t := w.renewed(n); !t.IsZero() {
 		return answer(ledger.NodeLease{Node: n, Renewed: t.UnixMicro()})
@@ -152,7 +151,6 @@ func (a Answer) node() ledger.NodeState {
 	return n
 }
 
-// attachment is the VolumeAttachment of an answer, or none.
 func (a Answer) attachment() ledger.Attachment {
 	if a.Code != OK || len(a.Facts) == 0 {
 		return ledger.Attachment{}

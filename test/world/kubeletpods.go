@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// runs says whether a pod should run.
 func (k Kubelet) runs(p ledger.Pod) bool {
 	return p.Phase == ledger.PodLive && !slices.Contains(k.Ended, p.UID)
 }

@@ -161,7 +161,6 @@ func (o *Objects) List(k Kind) []ledger.Event {
 	return list
 }
 
-// typed returns an object by its type.
 func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
 	t, ok := o.all[k][key].(T)
 	return t, ok

@@ -42,7 +42,6 @@ func (w *World) Refuse(r Refusal) {
 // Accept ends a rule.
 func (w *World) Accept(r Refusal) { w.Refusals = exclude(w.Refusals, r) }
 
-// refuses says whether a foreign rule refuses a request.
 func (w *World) refuses(r Request) bool {
 	if len(w.Refusals) == 0 {
 		return false

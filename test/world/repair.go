@@ -163,7 +163,6 @@ func (a *Agent) answers(o ledger.UnstageOrder, result ledger.UnstageResult, why 
 	a.Answers = answered(a.Answers, is)
 }
 
-// answered is a list of answers with one more.
 func answered(list []ledger.UnstageAnswer, is ledger.UnstageAnswer) []ledger.UnstageAnswer {
 	list = slices.DeleteFunc(slices.Clone(list), func(b ledger.UnstageAnswer) bool { return b.Volume == is.Volume })
 	list = append(list, is)

@@ -133,7 +133,6 @@ func (w *World) serveAttachment(r Request) Answer {
 	return Answer{}
 }
 
-// place is where a VolumeAttachment attaches its volume.
 func (w *World) place(a ledger.Attachment) At {
 	v, _ := w.Source(a)
 	return At{v, a.Node}

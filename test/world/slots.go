@@ -266,7 +266,6 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// granted are the volumes that granted tickets bind to a node.
 func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Tickets] {

@@ -38,7 +38,6 @@ func (a Ask) node() ledger.NodeName {
 	return node(a.Node)
 }
 
-// tickets lists the tickets of the world by name.
 func (c *Config) tickets() []ledger.TicketID {
 	var list []ledger.TicketID
 	for i := range c.Asks {
@@ -47,7 +46,6 @@ func (c *Config) tickets() []ledger.TicketID {
 	return list
 }
 
-// nodesWithTickets lists the nodes for which tickets may wait.
 func (c *Config) nodesWithTickets() []ledger.NodeName {
 	if len(c.Asks) == 0 {
 		return nil
@@ -131,7 +129,6 @@ func (s *state) askedFor(claim int, n ledger.NodeName) bool {
 	return false
 }
 
-// lives says whether a bound pod has a volume.
 func (s *state) lives(claim int) bool {
 	for i, claims := range s.config.Pods {
 		if p, exists := s.w.Pod(pod(i + 1)); exists && p.Node != "" && p.Phase == ledger.PodLive && slices.Contains(claims, claim) {
@@ -156,7 +153,6 @@ func (s *state) misled() string {
 	return ""
 }
 
-// reports says whether volumesAttached of a node names a volume.
 func (s *state) reports(n int, v ledger.VolumeID) bool {
 	now, _ := s.w.Node(node(n))
 	return slices.Contains(now.Reported, v)
@@ -178,7 +174,6 @@ func (s *state) unanswered() string {
 	return ""
 }
 
-// listedSomewhere says whether any Node or VolumeAttachment names a volume.
 func (s *state) listedSomewhere(claim int) bool {
 	for n := 1; n <= nodes; n++ {
 		now, _ := s.w.Node(node(n))

@@ -21,7 +21,6 @@ func podIndex(uid string) int {
 	return int(uid[1] - '0')
 }
 
-// attacherMoves are the attacher's moves, for each attachment by itself.
 func (s *state) attacherMoves(list []move) []move {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -93,7 +92,6 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 	return list
 }
 
-// bindings are the outcomes of a Binding.
 func (s *state) bindings(list []move, i int, uid string, sent binding) []move {
 	name := fmt.Sprintf("Binding of %s to %s", uid, node(sent.node()))
 	carriedOut := func(s *state) {
@@ -160,7 +158,6 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 	return bits.OnesCount8(here) <= int(s.config.slots(n))
 }
 
-// fresh is a ledger from fresh lists.
 func (s *state) fresh() ledger.Snapshot {
 	l := ledger.New()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {

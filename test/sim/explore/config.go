@@ -166,7 +166,6 @@ func (c *Config) losesShared() bool {
 	return c.Remade > 0 && slices.Contains(c.Access, ledger.AccessMany)
 }
 
-// slots is a node's number of slots.
 func (c *Config) slots(n int) int32 {
 	if c.OneNode && n > 1 {
 		return 0
@@ -291,7 +290,6 @@ func nodeIndex(n ledger.NodeName) int {
 	return podIndex(string(n))
 }
 
-// machineID is a node's only machine.
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }
 
 // attachmentName is ledger.AttachmentName, from a table.
@@ -306,7 +304,6 @@ var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]str
 	return table
 })
 
-// nodes is the number of nodes.
 const nodes = 2
 
 // begin makes the initial state of the search: all placed pods run.
@@ -401,5 +398,4 @@ func (s *state) run(p, n int) {
 	s.machine(n).Containers[pod(p+1)] = true
 }
 
-// bit is a volume's or pod's bit in a set.
 func bit(i int) uint8 { return 1 << (i - 1) }

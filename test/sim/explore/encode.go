@@ -60,7 +60,6 @@ func attachmentObject(name string) object {
 	return theAttachment
 }
 
-// volumeAt is the number of an attachment's volume.
 func volumeAt(attachment object) int { return int(attachment-theAttachment) / 16 }
 
 // key is a state's canonical form, hashed to 64 bits. Two of n states have the same key with a probability
@@ -148,7 +147,6 @@ func (e *encoder) ref(o object, value uint64) {
 	e.byte(0)
 }
 
-// rank fills the ranks in.
 func (e *encoder) rank() {
 	slices.Sort(e.refs)
 	n, last := byte(0), uint64(0)
@@ -173,7 +171,6 @@ func (e *encoder) transitions(volume int, n int64) {
 	e.byte(0)
 }
 
-// shift fills the transitions in.
 func (e *encoder) shift() {
 	var lowest [len(volumes)]uint64
 	for _, r := range e.shifts {

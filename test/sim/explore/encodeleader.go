@@ -189,7 +189,6 @@ func (e *encoder) users(list []ledger.User) {
 	}
 }
 
-// ops writes a leader's tasks.
 func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
@@ -342,7 +341,6 @@ func (e *encoder) request(r world.Request) {
 	}
 }
 
-// named writes a request's attachment.
 func (e *encoder) named(attachment string) object {
 	o := attachmentObject(attachment)
 	e.byte(byte(o))

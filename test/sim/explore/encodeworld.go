@@ -169,7 +169,6 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.answers(w.Node, w.Answers)
 }
 
-// order writes an order to unstage a volume.
 func (e *encoder) order(n ledger.NodeName, o ledger.UnstageOrder) {
 	e.text(o.Volume.Handle)
 	e.look(n, o.Number)
@@ -219,7 +218,6 @@ func (e *encoder) force(f ledger.Force) {
 	e.uid(nodeObject(f.Node), f.NodeUID)
 }
 
-// fence writes a hold's fence of a node.
 func (e *encoder) fence(v ledger.VolumeID, f ledger.Fence) {
 	e.text(string(f.Node))
 	e.text(f.Rule)
@@ -237,7 +235,6 @@ func (e *encoder) requesters(list []ledger.Requester) {
 	}
 }
 
-// truth writes the real state.
 func (e *encoder) truth(s *state) {
 	may := s.budget()
 	c := s.config
@@ -324,7 +321,6 @@ func (e *encoder) kubelet(s *state, m *world.Machine) {
 	e.byte(ended&alive, running)
 }
 
-// volumeSet encodes a list of volumes as a set.
 func volumeSet(list []ledger.VolumeID) uint8 {
 	var set uint8
 	for _, v := range list {

@@ -17,7 +17,6 @@ import (
 // The leader's requests, and the meaning of answers, are the product's (internal/protocol). Here requests
 // are in flight, in any order.
 
-// name names a request in flight.
 func (w wire) name() string {
 	o := w.ops[0]
 	switch step := o.task.Step; w.request.Do {
@@ -42,7 +41,6 @@ func (w wire) name() string {
 	return "leader does " + strings.Join(all, ", ")
 }
 
-// any says whether the leader has such a task.
 func (l *leader) any(such func(op) bool) bool {
 	return slices.ContainsFunc(l.waiting, such) ||
 		slices.ContainsFunc(l.wires, func(w wire) bool { return slices.ContainsFunc(w.ops, such) })
@@ -50,7 +48,6 @@ func (l *leader) any(such func(op) bool) bool {
 
 func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o.key == key }) }
 
-// begin begins a task.
 func (s *state) begin(key string, t protocol.Task) { s.goOn(op{key: key, task: t}) }
 
 // goOn makes protocol's next move for a task that waits for no answer.

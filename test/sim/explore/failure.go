@@ -63,7 +63,6 @@ func (s *state) bury() {
 	}
 }
 
-// late says whether a request comes too late.
 func (s *state) late(r *world.Request) bool {
 	switch r.Do {
 	case world.PutHold, world.DropHold:

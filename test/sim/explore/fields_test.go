@@ -179,7 +179,6 @@ const (
 	ofVolumes   = "it follows from the volumes"
 )
 
-// knownFields are the structs of a state.
 func knownFields() map[string]fields {
 	all := map[string]fields{}
 	for _, some := range []map[string]fields{worldFields(), flowFields(), objectFields(), ledgerFields()} {

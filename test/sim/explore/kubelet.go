@@ -128,7 +128,6 @@ func (s *state) mount(n int, v ledger.VolumeID, uid string) {
 	k.Rested() // no time passes here
 }
 
-// ends says whether a pod has anything to end.
 func (s *state) ends(k world.Kubelet, uid string) bool {
 	if k.CanStop(uid) {
 		return true

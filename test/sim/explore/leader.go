@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// watched are the kinds with changing objects.
 func watched() []world.Kind {
 	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds, world.NodeWords}
 }
@@ -80,7 +79,6 @@ func (l *leader) saw(w *world.World, facts ...ledger.Event) {
 	}
 }
 
-// node keeps a known Node.
 func (l *leader) node(n ledger.NodeState) {
 	for i := range l.nodes {
 		if n.Name == node(i+1) && ledger.Newer(n.Version, l.nodes[i].Version) {
@@ -89,7 +87,6 @@ func (l *leader) node(n ledger.NodeState) {
 	}
 }
 
-// lose forgets a deleted Node.
 func (l *leader) lose(e ledger.Event) {
 	for i := range l.nodes {
 		if n, ok := e.(ledger.NodeState); ok && l.nodes[i].UID == n.UID {
@@ -98,7 +95,6 @@ func (l *leader) lose(e ledger.Event) {
 	}
 }
 
-// known are the leader's known objects of the watched kinds.
 func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	s, all := l.ledger.Snapshot(), map[string]ledger.Event{}
 	add := func(e ledger.Event) {
@@ -394,7 +390,6 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 	return o, due
 }
 
-// due says whether a ticket has a due task.
 func (s *state) due(snapshot ledger.Snapshot, id ledger.TicketID) bool {
 	_, due := s.tending(snapshot, id)
 	return due
@@ -409,7 +404,6 @@ func (s *state) tend(id ledger.TicketID) {
 	}
 }
 
-// audit returns a fault in the leader's facts.
 func (l *leader) audit(now time.Time) string {
 	for _, v := range (rules.Arbiter{}).Audit(l.ledger.Snapshot(), now) {
 		return "audit: " + v.String()

@@ -13,7 +13,6 @@ import (
 // last, and a condition of the Node may be set in between. A kubelet that reports to a Node that is not
 // Ready has also renewed its Lease.
 
-// renew renews the Lease of a node.
 func (s *state) renew(n int) {
 	if s.config.Leases {
 		s.leased++

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 )
 
-// open is a state to expand.
 type open struct {
 	state *state
 	index uint32
@@ -30,7 +29,6 @@ func newPool(workers int) *pool {
 	return p
 }
 
-// give puts states in.
 func (p *pool) give(list ...open) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -118,7 +118,6 @@ func (x *search) fail(f failure) {
 	x.pool.end()
 }
 
-// gather merges the workers' findings.
 func (x *search) gather(workers []*worker) {
 	n := int(x.count.Load())
 	x.report.States = n
@@ -180,7 +179,6 @@ func (x *search) ordinals(at uint32) []uint16 {
 	return list
 }
 
-// play makes the moves to a state.
 func (x *search) play(at uint32) *state {
 	s := begin(x.config)
 	for _, i := range x.ordinals(at) {

@@ -157,13 +157,11 @@ func (s *state) askedElsewhere(claim int, n ledger.NodeName) bool {
 	return false
 }
 
-// complete says whether all claims of a pod have volumes.
 func (s *state) complete(p ledger.Pod) bool {
 	_, complete := s.w.VolumesOf(p)
 	return complete
 }
 
-// leaks returns a leftover.
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// state is one state of the small world.
 type state struct {
 	config *Config
 	w      *world.World
@@ -116,7 +115,6 @@ func (s *state) moves() []move {
 	return s.failureMoves(list)
 }
 
-// after is the state after a move.
 func (s *state) after(m move) *state { return s.afterIn(&scratch{}, m) }
 
 // afterIn is after with exclusive memory.
