@@ -92,7 +92,7 @@ func factsOf(factory informers.SharedInformerFactory) facts {
 }
 
 // bound says whether all of these claims are bound, by upstream's rules, to volumes that a node can reach.
-// Only upstream can tell for a volume whose driver Kubernetes has migrated to CSI.
+// Only upstream can tell for a volume of a driver that Kubernetes has migrated to CSI.
 func (f facts) bound(nodeName string, keys []claimKey) bool {
 	node, err := f.nodes.Get(nodeName)
 	if err != nil {

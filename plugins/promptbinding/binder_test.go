@@ -98,8 +98,8 @@ func disk(name, zone string, change ...func(*corev1.PersistentVolume)) *corev1.P
 	return pv
 }
 
-// The wait ends exactly when the last of the pod's claims is bound, whichever of its two objects is seen
-// last. Upstream's binder here never ends it.
+// The wait ends exactly when the pod's last claim is bound, in any order of its two objects. Upstream's
+// binder here never ends it.
 func TestEndsWhenAllClaimsAreBound(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
 		"the volume last": {claim("db-cache"), disk("db-cache", "a"), claim("data"), disk("data", "a")},
