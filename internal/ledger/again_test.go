@@ -21,6 +21,8 @@ func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	}
 }
 
+// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end was
+// not seen.
 func TestNamesThatAreGivenAnew(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -65,8 +67,7 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	}
 }
 
-// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end was
-// not seen.
+// An attachment that was made again for another volume or node is only at its new place.
 func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	first := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "disk", Node: "n1", Inline: VolumeID{"disk", "h"}}
 	for name, change := range map[string]func(*Attachment){

@@ -18,10 +18,10 @@ const (
 	SELinuxUnknown SELinux = "?"
 )
 
-// SELinuxLabel is a label with a level. A user that is not named ("") is the node's.
+// SELinuxLabel is a label with a level. An empty user means the node's.
 func SELinuxLabel(user, level string) SELinux { return SELinux(user + ":" + level) }
 
-// SELinuxLabel is a label with a level. An empty user means the node's.
+// Parts are the user and the level of a label; empty without a label.
 func (a SELinux) Parts() (user, level string) {
 	user, level, _ = strings.Cut(string(a), ":")
 	if a == SELinuxUnknown {
