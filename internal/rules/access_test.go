@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// No PersistentVolume names the volume: bound pods say how many nodes it may serve, and tickets' pods if
-// there are no bound pods. If its hold gives it to a node where it may be, it serves this node only.
+// Bound pods say how many nodes a volume without a PersistentVolume may serve, or else tickets' pods. If
+// its hold gives it to a node where it may be, it serves this node only.
 func TestAccessOfWhatPodsName(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(uid string, n ledger.NodeName, a ledger.Access) ledger.Event {

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The request's access mode counts while the ledger knows nothing of the volume, also for an unbound claim.
-// The policy's access mode counts if a PersistentVolume names none.
+// The request's access mode counts while the ledger knows nothing of the volume; the policy's, if a
+// PersistentVolume names none.
 func TestToldAccess(t *testing.T) {
 	empty := ledger.PersistentVolume{Name: "pv", Version: "3", Volume: disk, Access: ledger.AccessUnset, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
 	single := ledger.Policy{Name: "p", Version: "1", Driver: "d", EmptyIsExclusive: true}
@@ -61,8 +61,8 @@ func TestHeldWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// The reasons name nodes where only moorage-node says that the volume is mounted. They omit nodes from
-// which the hold says it was taken, fenced nodes, and reports of another boot. The list is short.
+// The reasons omit nodes from which the hold says the volume was taken, fenced nodes, and reports of
+// another boot.
 func TestMountedAlone(t *testing.T) {
 	forgotMounted := func(w *ledger.NodeWord) { forgot(w); w.Mounted = w.Has }
 	there := func(changes ...func(*ledger.NodeWord)) []ledger.Event {
@@ -110,8 +110,7 @@ func TestMountedAlone(t *testing.T) {
 	}
 }
 
-// A pod that is bound to a deleted Node runs nowhere, unless a volume may be at that node. An unknown node
-// has no volumes.
+// A pod bound to a deleted Node runs nowhere, unless a volume may be there.
 func TestRunsNowhereBesideVolumes(t *testing.T) {
 	gone := ledger.NodeGone{Name: "third"}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}

@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold names another node where the volume may be, but not the next node. For the next node it says what
-// keeps the volume at the holder's node, if anything is there. A holder that keeps the volume detached has
-// no node.
+// A hold names another node where the volume may be. For the next node it says what keeps the volume at the
+// holder's.
 func TestAstray(t *testing.T) {
 	failing := madeAt("well", refusedToGo)
 	for name, test := range map[string]struct {
@@ -39,8 +38,7 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// A hold names no unknown Node, but keeps what it has said of that node. It also keeps the boot that a Node
-// has reported, even if no volume is there.
+// A hold names no unknown Node, but keeps what it has said of the node and its boot.
 func TestHolderNodeOfTheUnknown(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	of := func(n ledger.NodeName, uid string) ledger.Hold {

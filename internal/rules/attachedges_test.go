@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attach that another controller began too early is tried again once, if its attacher refused it and
-// nothing prevents a new one.
+// An attach that another controller began too early is tried again once.
 func TestWhichAttachIsTriedAgain(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	failed := ledger.Attachment{
@@ -57,8 +56,8 @@ func TestWhichAttachIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An attach begins only for a user that will stay. In Cooperative mode it begins only for a bound pod,
-// unless asked otherwise.
+// An attach begins only for a user that will stay; in Cooperative mode only for a bound pod, unless asked
+// otherwise.
 func TestForWhomAnAttachBegins(t *testing.T) {
 	pod := func(phase ledger.PodPhase) ledger.Event {
 		return ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -160,8 +159,7 @@ func TestUnansweredDetachIsTold(t *testing.T) {
 	}
 }
 
-// The reason names the first of the users that keep a volume at a node. It names the node itself if no user
-// there counts.
+// The reason names the first user that keeps a volume at a node, or the node if no user counts.
 func TestWhoStillUses(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(name string, phase ledger.PodPhase) ledger.Event {

@@ -16,11 +16,11 @@ type driver struct {
 	failDetach map[ledger.VolumeID]ledger.CallError
 	hangs      map[ledger.VolumeID]bool // detaches that get no answer
 	lies       map[ledger.VolumeID]bool // attaches that fail but have happened
-	// byName has the driver identify machines by node name: it attaches to the machine that has the name,
-	// and detaches from each machine that ever had it.
+	// byName: the driver attaches to the machine that has a node's name, and detaches from each machine
+	// that ever had it.
 	byName bool
-	// names maps a machine to its name in the driver since it got that name. called maps it to the name
-	// that the driver used for an attach. Other machines are called by ID.
+	// names maps a machine to its name in the driver since it got that name, called to its name at an
+	// attach. Other machines are called by ID.
 	names  map[string]string
 	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
@@ -28,8 +28,8 @@ type driver struct {
 	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as attached
 	// without a check.
 	trivial map[string]bool
-	// strict drivers refuse to attach a volume that is elsewhere, or at a node where they are not
-	// registered. The attacher retries only after the time in retry.
+	// strict drivers refuse an attach of a volume that is elsewhere, or where they are not registered. The
+	// attacher retries after the time in retry.
 	strict bool
 	retry  map[string]time.Time // by the attachment's name
 }

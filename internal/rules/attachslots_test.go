@@ -38,8 +38,8 @@ func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	return list
 }
 
-// A free slot goes to the first bound pod that has attachable volumes. A slot that a ticket was granted
-// stays the ticket's. Pods that did not opt in, or that have run, wait for no slot.
+// A free slot goes to the first bound pod with attachable volumes, but a ticket keeps its granted slot.
+// Pods that did not opt in, or that have run, wait for no slot.
 func TestWhoGetsTheLastSlot(t *testing.T) {
 	pod := func(uid string, bound int64) ledger.Pod { return ledger.Pod{UID: uid, Bound: bound, Created: 1} }
 	optedOut, started := pod("c", 3), pod("c", 3)

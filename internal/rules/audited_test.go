@@ -104,8 +104,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A policy of a class overrides the driver's policy where it says something. Slots of nodes and calls of
-// the driver come from the driver's policy only.
+// A class's policy overrides the driver's, except slots and calls.
 func TestPolicyOfAClassInherits(t *testing.T) {
 	short, long, slots := time.Minute, time.Hour, int32(3)
 	all := ledger.Policy{

@@ -160,7 +160,7 @@ func TestAuditOfAll(t *testing.T) {
 }
 
 // With nothing in flight, the work left is steps (each once), grants to take back, and tickets to decide
-// on, except tickets that wait. It is sorted by invariant.
+// on, sorted by invariant.
 func TestLeftToDo(t *testing.T) {
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -215,8 +215,7 @@ func TestUnreportedAtRest(t *testing.T) {
 	}
 }
 
-// The earlier of two rules' times counts. If both are over, the rule counts that ends all rights at the
-// node. Any rule beats none.
+// The earlier of two rules' times counts; of two that are over, the rule that ends all rights at the node.
 func TestSooner(t *testing.T) {
 	none, soon, late := forcing{}, forcing{Rule: AfterPodGone, Left: time.Second}, forcing{Rule: AfterUnreachable, Left: time.Minute}
 	over := forcing{Rule: OutOfService}

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// benchLedger has one node whose pods each have an exclusive volume attached, and one more pod with three
-// volumes that looks for a node.
+// benchLedger has a node with pods that each have an exclusive volume attached, and one more pod with three
+// volumes.
 func benchLedger(pods int) (*ledger.Ledger, *ledger.Pod) {
 	l, now := ledger.New(), time.Unix(0, 0)
 	version := 0
@@ -75,8 +75,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// TestFitLooksAtNothingElse counts the allocations of Fit at nodes of all sizes. They are equal, since Fit
-// walks neither pods nor attachments.
+// TestFitLooksAtNothingElse: Fit allocates the same at nodes of all sizes, since it walks neither pods nor
+// attachments.
 func TestFitLooksAtNothingElse(t *testing.T) {
 	cost := func(pods int) float64 {
 		l, pod := benchLedger(pods)

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A holder that does not yield keeps an exclusive volume from a request. So does a user that asks for it:
-// always for a scheduler, and for the controller if the user ranks before the request. Users at a fenced
-// node, tickets where the volume can't be used, and the requester itself don't.
+// A holder that does not yield keeps an exclusive volume from a request. So does an asking user: always for
+// a scheduler, and for the controller by rank. Users at a fenced node don't.
 func TestWhoBlocks(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	ticket := func(kind ledger.TicketType, phase ledger.TicketPhase, created int64) ledger.Event {
@@ -147,8 +146,7 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	}
 }
 
-// The known access mode of a volume counts, or else the request's. The policy decides if no access mode is
-// named.
+// The known access mode of a volume counts, or else the request's, or the policy's if none is named.
 func TestAccessOfAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	placeholder := ledger.UnboundClaim("d", "u")

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// braked is a cluster of one zone. Its node "dead" and others fall silent at 1000 s. The policy's time is
+// braked is a cluster of one zone whose node "dead" and others fall silent at 1000 s. The policy's time is
 // two minutes.
 type braked struct {
 	others int  // other nodes that fall silent
@@ -54,8 +54,7 @@ func (b braked) at(t *testing.T, now time.Time) forcing {
 	return fence(s, v, "dead", now)
 }
 
-// The time of a silent node runs unless too many others are silent. It begins anew when they return. A
-// volume that the hold says is being taken is taken.
+// The time of a silent node runs unless too many others are silent, and begins anew when they return.
 func TestBrake(t *testing.T) {
 	permits := func(m ledger.MaxUnreachable) ledger.Policy { return ledger.Policy{MaxUnreachable: &m} }
 	for name, test := range map[string]struct {

@@ -62,7 +62,7 @@ func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	}
 }
 
-// There is no reason if no node has the volume. NodeFenced is given only if the hold says so, since a
+// Without the volume at a node there is no reason. NodeFenced is given only if the hold says so, since a
 // ticket there has to be told.
 func TestConcern(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -96,8 +96,8 @@ func TestConcern(t *testing.T) {
 	}
 }
 
-// A volume is next for a pod, another controller has attached it at the pod's node, and the detach at the
-// holder's node fails. The pod waits for that detach, not for itself.
+// A pod whose node has the volume attached by another controller waits for the failing detach at the
+// holder's node, not for itself.
 func TestNobodyWaitsForItself(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}

@@ -49,9 +49,8 @@ func (c *cluster) judgeStep(s rules.Step) {
 	}
 }
 
-// carry carries a task to its end. A task with an unanswered request stays in flight. Reads after an
-// unanswered creation get no answer either. A volume with a report in flight has no other task until the
-// report is outlasted.
+// carry carries a task to its end. An unanswered request stays in flight, and a read after an unanswered
+// creation gets no answer either.
 func (c *cluster) carry(t protocol.Task) protocol.End {
 	looked := int64(0) // when the read was served before a request without a precondition
 	t, m := c.memory.Next(t, c.snapshot(), c.Now)

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A queued ticket is told why it waits, and whether slots go to it. A refusal that ends the wait comes
-// first. A ticket that was told to wait has to ask again before it is granted.
+// A queued ticket is told why it waits. A refusal that ends the wait comes first. A ticket that was told to
+// wait asks again before its grant.
 func TestDecide(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(code ledger.Code) func(*ledger.Ticket) {
@@ -58,8 +58,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A ticket gets its slots, and a waiting ticket that keeps slots has them reserved. A ticket that waits for
-// others, or is refused for good, reserves nothing.
+// A granted or waiting ticket gets or keeps its slots, but not a ticket that waits for others or is refused
+// for good.
 func TestHandOut(t *testing.T) {
 	inTheWay := dataAt("q", "dead", ledger.PodLive)
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
@@ -118,8 +118,7 @@ func TestBlockedAt(t *testing.T) {
 	}
 }
 
-// An old hold's words about another node block nobody if the volume is shared by now, or if the hold has
-// the volume here.
+// An old hold's node blocks nobody if the volume is shared by now, or the hold has it here.
 func TestMissingByTheHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	migrates := []ledger.Event{alive, ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive), migration("m", "well", ledger.TicketGranted)}
@@ -189,8 +188,7 @@ func TestExplainNamesTheNeed(t *testing.T) {
 	}
 }
 
-// A hold without a node has no reason, wherever the volume is. A hold does not report a fenced node if no
-// volume is there.
+// A hold without a node has no reason, and none reports a fenced node without the volume.
 func TestConcernOfAHold(t *testing.T) {
 	fencing := ledger.Hold{Reason: NodeFenced}
 	gone := nodeAs("dead", outOfOrder)

@@ -20,8 +20,8 @@ func refusedToCome(a *ledger.Attachment) {
 	a.Attached, a.AttachError = false, ledger.CallError{Code: 9, Message: "no"}
 }
 
-// The proofs of a detach allow its next step: first the removal from volumesAttached, then a read of the
-// pods, then the deletion of the attachment. Proofs of a forced detach count only under a rule.
+// A detach first leaves volumesAttached, then reads the pods, then deletes the attachment. Proofs of a
+// forced detach count only under a rule.
 func TestDetachSteps(t *testing.T) {
 	proof := func(stage ledger.ProofStage, forced bool) ledger.Proof {
 		return ledger.Proof{Stage: stage, Forced: forced}
@@ -153,8 +153,8 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// A hold says until when a volume stays at its node, and keeps that while it names the node. It does not in
-// Cooperative mode, where nothing is kept, nor with a named user or one that has just left.
+// A hold says until when a volume stays at its node, while it names the node; not in Cooperative mode, nor
+// with a user or one that has just left.
 func TestKeep(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	said := ledger.Hold{Node: "well", Reason: DetachDelayed, Message: "said"}
@@ -221,8 +221,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// A volume is kept where it should not be by a pod, by a granted ticket that is not a pod's at a node that
-// counts, or by a ticket there that is granted next, with no other user before it.
+// A volume is kept by a pod, by a tool's granted ticket at a node that counts, or by a ticket there that is
+// granted next.
 func TestWhoKeepsAVolumeBack(t *testing.T) {
 	waitsFor := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }
 	for name, test := range map[string]struct {
@@ -257,8 +257,8 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 	}
 }
 
-// The driver's error of an attach is reported, for the holder's node before a migration's target. A
-// deletion takes it back only if it was not reported.
+// The driver's error is reported, at the holder's node before a migration's target. A deletion takes it
+// back only if it was not reported.
 func TestRefusedAttach(t *testing.T) {
 	both := func(a *ledger.Attachment) {
 		refusedToCome(a)
@@ -298,8 +298,8 @@ func TestRefusedAttach(t *testing.T) {
 	}
 }
 
-// Two holds are equal only if each field is. A boot may be added to a hold without one. The
-// PersistentVolumes of a hold without a node don't count.
+// Two holds are equal only if each field is, except an added boot, or PersistentVolumes of a hold without a
+// node.
 func TestSameHold(t *testing.T) {
 	full := func() ledger.Hold {
 		return ledger.Hold{

@@ -53,8 +53,8 @@ func (w *randomWorld) compareEased(t *rapid.T, before, after ledger.Snapshot, to
 	}
 }
 
-// Time frees an exclusive volume of a silent node. A shared volume was free before: its waiting pods are
-// not judged again at every node.
+// Time frees an exclusive volume of a silent node. A shared volume was free before: its pods are not judged
+// again.
 func TestFencedSince(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{ledger.AccessNode: true, ledger.AccessPod: true, ledger.AccessMany: false} {
 		l, began, after := ledger.New(), time.Now(), time.Minute

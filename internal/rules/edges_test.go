@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The time until a rule of force holds is told in whole steps, rounded up. Nothing is told without a rule,
-// or if the time is over.
+// The time until a rule of force holds is told in whole steps, rounded up.
 func TestSecondsLeft(t *testing.T) {
 	for _, test := range []struct {
 		forcing forcing
@@ -35,8 +34,7 @@ func TestSecondsLeft(t *testing.T) {
 	}
 }
 
-// The reason says if no time will ever force a volume off, but only if the volume has no users, so that
-// force would be next.
+// The reason says that no time will ever force an unused volume off.
 func TestUntilForced(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	after := func(d time.Duration) func(*ledger.Ledger) {
@@ -65,8 +63,8 @@ func TestUntilForced(t *testing.T) {
 	}
 }
 
-// Finished pods, refused or deleted tickets, and users that a dry run takes away no longer count. A leaving
-// user still uses the volume. A pod at a Node that does not exist may use it.
+// Finished pods, refused or deleted tickets, and users taken away by a dry run no longer count. A leaving
+// user still uses the volume.
 func TestStandings(t *testing.T) {
 	l := ledger.New()
 	see := func(e ledger.Event) { l.Apply(auditTime, e) }
@@ -192,9 +190,8 @@ func TestInhabited(t *testing.T) {
 	}
 }
 
-// In Cooperative mode Moorage manages a volume once it has something of Moorage: an own attachment, a
-// creation in flight, a volume left after a failed detach, or a user that opted in. A hold counts if no
-// other user wants the volume.
+// In Cooperative mode Moorage manages a volume with an own attachment, a creation in flight, a failed
+// detach, or an opted-in user. A hold counts if no other user wants the volume.
 func TestAdopted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	out := func(n ledger.NodeName) ledger.Pod {

@@ -76,8 +76,8 @@ func TestUsageInDoubt(t *testing.T) {
 	}
 }
 
-// moorage-node can tell of a doubted volume only at the machine and in the boot where it may be mounted, if
-// the volume has a VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
+// moorage-node can tell of a doubted volume only at its possible machine and boot, if there is a
+// VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
 func TestCouldLook(t *testing.T) {
 	none := func(*ledger.Volume, *ledger.NodeVolume) {}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
@@ -147,8 +147,7 @@ func TestOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// A doubted volume would be mounted at the present machine and boot only if neither this process nor the
-// hold names another one, of the holder or of a machine from which it was taken.
+// A doubted volume is doubted here only if neither this process nor the hold names another machine or boot.
 func TestDoubtedHere(t *testing.T) {
 	holds := func(h ledger.Hold) *ledger.Hold {
 		if h.Node == "" {

@@ -20,9 +20,8 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// One list has all reasons that keep an exclusive volume from a request: its holders, in words for its
-// access mode; attachments without a known owner; rivals. The hold is asked only if this list is empty and
-// a user elsewhere was passed over.
+// One list has all reasons that keep an exclusive volume from a request: holders, attachments without a
+// known owner, rivals. The hold is asked only if it is empty and a user was passed over.
 func TestWhatIsNotFree(t *testing.T) {
 	here, there := dataAt("q", "well", ledger.PodLive), dataAt("q", "dead", ledger.PodLive)
 	asks := asksAt("m", ledger.TypeManual, "dead")

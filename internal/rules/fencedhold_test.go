@@ -11,8 +11,7 @@ import (
 )
 
 // A hold says that its node does not answer and also that the volume was taken from there by force. Readers
-// know Leases at other times than the writer: kubectl never, a new leader only after five seconds. No state
-// of the hold causes a panic.
+// know Leases at other times than the writer. No state of the hold causes a panic.
 func TestExplainOfAFencedHold(t *testing.T) {
 	explain := func(t *testing.T, s *script, snap ledger.Snapshot) {
 		ticket, _ := s.ticketNamed("keep")

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A fence that was written before the Lease was read gets the Lease later, for the same outage and while a
-// rule of force holds. Nothing else in it changes.
+// A fence from before the first read of the Lease gets the Lease later, for the same outage and while a
+// rule of force holds.
 func TestFenceGetsItsLease(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	fence := ledger.Fence{Node: "dead", NodeUID: "x", Attachment: "a", Rule: OutOfService, Since: 40}
@@ -60,8 +60,7 @@ func TestFenceGetsItsLease(t *testing.T) {
 	}
 }
 
-// A fence by a rule prevents a new attachment at its node until the hold says that the rule has ended. From
-// then on the fence is about older mounts.
+// A fence by a rule prevents a new attachment at its node until the hold says that the rule has ended.
 func TestFenceBeforeANewAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		fences []ledger.Fence
@@ -86,8 +85,7 @@ func TestFenceBeforeANewAttachment(t *testing.T) {
 	}
 }
 
-// The first in rank of the living users has the next right, at another node than the holder's that is not
-// fenced.
+// The first living user in rank has the next right, at an unfenced node other than the holder's.
 func TestBest(t *testing.T) {
 	old := ledger.Pod{UID: "old", Version: "1", Namespace: "shop", Name: "old", Node: "well", Created: 1, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	young := ledger.Pod{UID: "young", Version: "1", Namespace: "shop", Name: "young", Node: "dead", Created: 2, Volumes: old.Volumes}
@@ -119,8 +117,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// A ticket has lost a volume if the hold says so and still will. This applies only to an exclusive volume
-// that needs an attachment.
+// A ticket has lost an exclusive volume with attachments if the hold says so and still will.
 func TestSuperseded(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}}

@@ -24,8 +24,8 @@ func atDead(uid string, deleting bool) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(fencedVolume, "dead"), UID: uid, Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: deleting}
 }
 
-// The hold's fence stays the same while the rule, the attachment and the outage are the same. After the
-// detach it stays until the outage ends or a user gets a right to the volume there.
+// A fence stays the same while its rule, attachment and outage are. After the detach it stays until the
+// outage ends or a user gets a right there.
 func TestFenceOfANode(t *testing.T) {
 	kept := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40}
 	fresh := kept
@@ -94,8 +94,8 @@ func TestFenceOfANode(t *testing.T) {
 	}
 }
 
-// The hold says of a kubelet that may have forgotten a volume by which Node and in which boot it may be
-// mounted, whatever the hold said before. It says nothing if the holder in the hold says the same.
+// The hold names the Node and the boot in which a forgotten volume may be mounted, unless its holder says
+// the same.
 func TestFenceOfADoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		old             ledger.Fence
@@ -147,8 +147,8 @@ func TestFenceOfADoubt(t *testing.T) {
 	}
 }
 
-// A volume is taken by force only after the hold names the rule and the attachment. It is taken without
-// force only after the hold says nothing of this attachment.
+// A volume is taken by force only after the hold names the rule and the attachment, and without force only
+// after the hold says nothing of this attachment.
 func TestFenceIsWrittenFirst(t *testing.T) {
 	va := atDead("a", false)
 	attached := func(l *ledger.Ledger) { l.Apply(auditTime, va) }
@@ -231,8 +231,7 @@ func TestFenceNamesTheNode(t *testing.T) {
 	}
 }
 
-// The kept fence of a taken volume still ends the rights of all users there, as the taint did. A fence of a
-// volume that was taken because it had no user does not.
+// The kept fence of a volume taken while in use ends the rights of all users there, as the taint did.
 func TestWhatAKeptFenceEnds(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: true, AfterUnreachable: true, AfterPodGone: false} {
 		s, v, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40}}}, func(l *ledger.Ledger) {
@@ -259,9 +258,8 @@ func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	}
 }
 
-// In Cooperative mode the hold's fences of volumes taken by force stay while that boot may last, also for a
-// volume that Moorage leaves. No new fence is written, and another controller's attach and report don't
-// disprove a fence.
+// In Cooperative mode fences stay while that boot may last, also for a volume that Moorage leaves. No fence
+// is added, and another controller's attach and report disprove none.
 func TestFencesBesideAnother(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	doubted := ledger.Fence{Node: "well", NodeUID: "w", BootID: "b", Attachment: "a", InUse: true}

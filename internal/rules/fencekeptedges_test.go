@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The hold keeps naming an outage in which a volume was detached by force while the outage lasts, the
-// volume has not come back, and no user may have it there. For a shared volume it does so only by a rule
-// that relies on the unpublish.
+// A fence stays while the outage lasts, the volume has not come back, and no user may have it there. For a
+// shared volume this needs a rule that relies on the unpublish.
 func TestFenceIsKept(t *testing.T) {
 	by := func(rule string) func(*ledger.Fence) { return func(f *ledger.Fence) { f.Rule = rule } }
 	same := func(*ledger.NodeVolume) {}
@@ -47,9 +46,8 @@ func TestFenceIsKept(t *testing.T) {
 	}
 }
 
-// A detach step waits for the hold: a step by a rule until the hold names that rule and attachment, a step
-// without a rule until the hold says nothing of that attachment, or names no rule if there is none. If
-// nothing is attached, a rule waits for nothing.
+// A detach step by a rule waits until the hold names that rule and attachment; a step without a rule, until
+// the hold says nothing of that attachment.
 func TestFenceWrittenFor(t *testing.T) {
 	said := func(attachment, rule string) []ledger.Fence {
 		return []ledger.Fence{{Node: "dead", Attachment: attachment, Rule: rule}}
@@ -84,8 +82,7 @@ func TestFenceWrittenFor(t *testing.T) {
 	}
 }
 
-// The hold's words about a doubt end with the doubt. Its words about another attachment remain, as about an
-// older mount.
+// The fence of a doubt ends with the doubt. A fence of another attachment remains, as an older mount's.
 func TestFenceEndsWithItsDoubt(t *testing.T) {
 	for attachment, want := range map[string]bool{"awell": false, "before": true} {
 		old := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: attachment, InUse: true}
@@ -105,8 +102,7 @@ func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// In Cooperative mode a reported volume may never have been taken, so an older mount may exist. A volume
-// taken by a rule stays taken, also if the hold is of an earlier Node.
+// In Cooperative mode a reported volume may never have been taken, so that an older mount may exist.
 func TestTakenBesideAnother(t *testing.T) {
 	for cooperative, want := range map[bool]bool{true: true, false: false} {
 		p := plannerOf(t, Arbiter{Cooperative: cooperative}, "dead", ledger.Hold{}, deadNode("2", "x", "b", func(*ledger.NodeState) {}))
@@ -123,8 +119,7 @@ func TestTakenBesideAnother(t *testing.T) {
 	}
 }
 
-// A fence names the existing Node. If no Node was seen, it names what the hold says of that node. It tells
-// of an outage only while the Node exists.
+// A fence names the existing Node, or else the hold's. It tells of an outage only while the Node exists.
 func TestFenceNamesWhatIsKnown(t *testing.T) {
 	node := func(uid string, exists bool) *ledger.Node {
 		return &ledger.Node{Exists: exists, NodeState: ledger.NodeState{Name: "well", UID: uid, SystemUUID: "z", BootID: "c", ReadySince: 40, Reporting: true}, Renewed: 7}

@@ -27,8 +27,7 @@ func wasNotInUse(f *ledger.Fence)    { f.InUse = false }
 func ofANodeUnknown(f *ledger.Fence) { f.Node = "unknown" }
 
 // An older mount is remembered while its boot may last: the Node exists and has not reported another boot.
-// If neither names a boot, the Node decides. It is not remembered if the volume was not in use, or if the
-// rule has taken nothing yet.
+// An unused volume, or one not taken yet, has none.
 func TestMountOfBefore(t *testing.T) {
 	none := func(*ledger.NodeState) {}
 	noBoot := func(n *ledger.NodeState) { n.BootID = "" }
@@ -81,8 +80,8 @@ func TestMountOfBefore(t *testing.T) {
 	}
 }
 
-// One of several machines may have the volume mounted. After the detach the hold remembers the machine that
-// has the Node, in its present boot: only its kubelet may get a new attachment.
+// If one of several machines may have the volume mounted, the hold remembers the present Node's machine and
+// boot: only its kubelet may get a new attachment.
 func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 	of := func(uid string) ledger.Fence {
 		return takenFrom(func(f *ledger.Fence) { f.NodeUID, f.SystemUUID, f.BootID = uid, ledger.OtherMachine, "" })
@@ -138,8 +137,8 @@ func TestFenceGoesOnAboutMounts(t *testing.T) {
 	}
 }
 
-// The list of fences has the nodes where the volume is, and the nodes that it has left, each once and
-// sorted by name. It is made for the planned hold, and leaves the planner's own hold unchanged.
+// The list of fences has the volume's present and former nodes, each once and sorted. It does not change
+// the planner's own hold.
 func TestListOfFences(t *testing.T) {
 	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
 	tainted := deadNode("2", "x", "b", func(n *ledger.NodeState) { n.OutOfService = true })
@@ -181,8 +180,8 @@ func TestFullListOfFences(t *testing.T) {
 	}
 }
 
-// The fence of a volume taken by force stands for the rule while the outage lasts. It does not if a rule
-// has ended, the node is Ready, or the volume is attached again.
+// A fence stands for the rule during the outage, unless a rule has ended, the node is Ready, or the volume
+// is attached again.
 func TestKeptFence(t *testing.T) {
 	out := func(n *ledger.NodeState) {}
 	read := ledger.NodeLease{Node: "dead", Renewed: 7}
@@ -243,8 +242,7 @@ func TestForcedPlace(t *testing.T) {
 	}
 }
 
-// A hold that was deleted, and is not written again yet, permits no force. It also makes no unforced detach
-// wait.
+// A deleted, unwritten hold permits no force, and makes no unforced detach wait.
 func TestUnwrittenFence(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: false, "": true} {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Rule = rule })}}, atDead("a", false), ledger.HoldGone{Volume: disk})
@@ -258,8 +256,8 @@ func TestUnwrittenFence(t *testing.T) {
 	}
 }
 
-// The doubt about a volume under a forced detach stays as it was written during the attacher's turn. The
-// doubt about a volume that was left is about its earlier attachment.
+// The doubt under a forced detach stays as written during the attacher's turn. The doubt about a left
+// volume is about its earlier attachment.
 func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	doubted := func(uid string, deleting bool, change func(*ledger.NodeState)) []ledger.Event {
 		made := func(n *ledger.NodeState) { n.Ready, n.Reported = ledger.ReadyTrue, []ledger.VolumeID{disk} }
@@ -317,8 +315,8 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	}
 }
 
-// The hold reports a doubt without an attachment at once only for a volume that was left there, or that
-// needs no attachment and is there by the hold.
+// The hold reports a doubt without an attachment at once only for a left volume, or a volume without
+// attachments at its holder's node.
 func TestDoubtWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	lists := func(v ledger.VolumeID) func(*ledger.NodeState) {
@@ -406,8 +404,8 @@ func TestFencesOfTheHoldToBe(t *testing.T) {
 	}
 }
 
-// A volume was taken from a node before its Lease was read. The Lease completes the fence if the rule holds
-// at that time too, the Node exists, and its silence is the same.
+// The Lease completes an earlier fence if the rule holds at that time too, the Node exists, and its silence
+// is the same.
 func TestFenceIsCompletedByTheLease(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	read := ledger.NodeLease{Node: "dead", Renewed: 7}

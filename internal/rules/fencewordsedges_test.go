@@ -74,8 +74,8 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// The fence of a volume taken by force from an earlier machine of the same name tells nothing of the
-// present machine's outages, and counts as in use. All else comes from the present Node.
+// The fence of an earlier machine's volume tells nothing of the present machine's outages, and counts as in
+// use.
 func TestFenceOfAFormerMachine(t *testing.T) {
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well")}
 	then := func(changes ...func(*ledger.NodeState)) []ledger.Event {
@@ -127,8 +127,8 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	}
 }
 
-// The hold names the boot and the machine, as far as known, of an attachment that its kubelet may have
-// forgotten. It says nothing if the holder says the same.
+// The hold names the boot and the machine of a possibly forgotten attachment, unless the holder says the
+// same.
 func TestDoubtedFenceTells(t *testing.T) {
 	granted := func(change func(*ledger.Hold)) ledger.Hold {
 		h := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
@@ -170,8 +170,8 @@ func TestDoubtedFenceTells(t *testing.T) {
 	}
 }
 
-// A volume may be mounted at one of several machines, and no rule of force has taken it. The fence names
-// the present Node: after the detach its kubelet may fail to count its mounts.
+// If a volume may be mounted at one of several machines, the fence names the present Node: its kubelet may
+// fail to count its mounts.
 func TestFenceOfSeveralMachines(t *testing.T) {
 	state := func(version string, reported ...ledger.VolumeID) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.Version, n.Reported = version, reported })

@@ -39,8 +39,8 @@ func (s *script) unread() {
 	}
 }
 
-// A new leader without the node's Lease does not know whether the time in its hold is of this outage. It
-// leaves the time in the hold for a later leader, and continues it once it has read the Lease.
+// A new leader without the node's Lease leaves the time in the hold for a later leader, and continues it
+// once it has read the Lease.
 func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	s := failed(t, "5m30s")
 	s.unread()
@@ -78,8 +78,8 @@ func taken(t *testing.T) *script {
 	return s
 }
 
-// A volume taken by force before a Lease was read stays taken for the next leader, even without the taint:
-// the hold gets the Lease once it is read.
+// A volume taken by force before a Lease was read stays taken for the next leader: the hold gets the Lease
+// once it is read.
 func TestFenceLearnsOfTheLease(t *testing.T) {
 	s := taken(t)
 	s.command("advance 1s")
@@ -93,8 +93,7 @@ func TestFenceLearnsOfTheLease(t *testing.T) {
 	}
 }
 
-// A volume taken by force before a Lease was read does not count for a later leader without the Lease: the
-// kubelet may have come back meanwhile.
+// Without the Lease, a later leader does not count such a volume as taken: the kubelet may have come back.
 func TestFenceWithoutALease(t *testing.T) {
 	s := taken(t)
 	s.command("node worker-1 oos=false")
@@ -111,8 +110,8 @@ func TestFenceWithoutALease(t *testing.T) {
 	}
 }
 
-// A rule's time is over but takes nothing, since another controller writes volumesAttached. The hold keeps
-// saying so, and the next leader does not count anew.
+// A rule's time is over but takes nothing, since another controller writes volumesAttached. The next leader
+// does not count anew.
 func TestTimeThatIsOverIsKept(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

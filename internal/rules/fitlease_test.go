@@ -41,8 +41,8 @@ func (s *script) present(l *scheduler) {
 	}
 }
 
-// A scheduler reads the Leases of nodes that are not Ready and agrees with the controller about volumes
-// there. Otherwise a pod is refused at every node, or reserved at a node that the controller refuses.
+// A scheduler reads the Leases of nodes that are not Ready, and agrees with the controller. Otherwise a pod
+// is refused at every node, or reserved where the controller refuses.
 func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	begin := []string{
 		"policy fast driver=disk afterUnreachable=2m",

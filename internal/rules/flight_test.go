@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Some creations of VolumeAttachments and reports in volumesAttached get no answer: the API server carries
-// them out later, or never. Until then their volumes are not planned, as internal/write would still work on
-// them. The read after a creation gets no answer either, so that only FindAttachment settles it.
+// Some creations of VolumeAttachments and reports get no answer: they are carried out later, or never.
+// Until then their volumes are not planned. Only FindAttachment settles a creation, since the read after it
+// gets no answer either.
 
 // errUnanswered says that the outcome of a write is unknown.
 var errUnanswered = errors.New("no answer")

@@ -15,8 +15,8 @@ func unreachableAfter(d time.Duration) ledger.Event {
 	return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &d}
 }
 
-// A volume's node is, in order: the old holder's node while the volume may be there or a user there has a
-// right, the next node, the node where it is, the node of the first user in rank.
+// A volume's node is, in order: the old holder's while it may be there or has a right, the next, its
+// present place, the first user's.
 func TestHolder(t *testing.T) {
 	toDead := ledger.Promise{Node: "dead", To: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}
 	third := nodeAs("third")
@@ -112,9 +112,8 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// An unused volume is forced from a silent node after a time. The time counts from the moment when this
-// process saw both, or continues an earlier process's count. A dry run that only takes users away says
-// nothing of the time without users.
+// An unused volume is forced from a silent node after a time from when this process saw both, or from an
+// earlier process's count.
 func TestPodGone(t *testing.T) {
 	away := func(n *ledger.NodeState) {
 		n.Ready, n.ReadySince, n.Version, n.InUse = ledger.ReadyUnknown, 40, "8", []ledger.VolumeID{disk}
@@ -339,8 +338,8 @@ func TestExcludes(t *testing.T) {
 	}
 }
 
-// A volume for one pod is kept from a node by each user that has it or asks for it, also at this node. For
-// a volume for one node, tickets elsewhere are passed over if other users live at the node.
+// A volume for one pod is kept from a node by each user. For a volume for one node, tickets elsewhere are
+// passed over if other users live at the node.
 func TestOthers(t *testing.T) {
 	asks := asksAt("m", ledger.TypeManual, "dead")
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}

@@ -50,8 +50,8 @@ func TestNamesFormer(t *testing.T) {
 	}
 }
 
-// A doubted volume is reported at a node only after the hold states the doubt. This needs room in the hold,
-// and an API server that keeps the field.
+// A doubted volume is reported at a node only after the hold states the doubt, if it has room and the API
+// server keeps the field.
 func TestForgetsDoubt(t *testing.T) {
 	entry := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
 	as := func(change func(*ledger.Fence)) ledger.Hold {

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A shared volume is not granted as detached while its grant at a node may be in flight, from this process
-// or an earlier one, and not at a node while a grant as detached may be. The outcome is waited for.
+// A shared volume is not granted as detached while its grant at a node may be in flight, nor the reverse.
 func TestSharedGrantsUnderWay(t *testing.T) {
 	granting := func(k *ledger.Ticket) { k.Reason = "Pending" }
 	at := func(n ledger.NodeName) func(string) ledger.Event {
@@ -53,7 +52,7 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 }
 
 // A possible grant in flight keeps a volume, in any rank, from a ticket at the same node that can't share
-// it: a volume for a single pod, or other parameters.
+// it.
 func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	forOnePod := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "9", Volume: disk, Access: ledger.AccessPod, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
@@ -90,8 +89,7 @@ func crowdAt(n ledger.NodeName) []ledger.Event {
 	return list
 }
 
-// An exclusive volume is not granted while its grant elsewhere was sent, or may have been sent by an
-// earlier leader, in any rank.
+// An exclusive volume is not granted while its grant elsewhere may be in flight, in any rank.
 func TestExclusiveGrantsUnderWay(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }

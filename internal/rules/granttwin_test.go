@@ -15,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// anyone draws ledgers in which any user may use any volume anywhere: pods bound past all rules, tickets of
-// every rank, live migrations, grants that ended after their hold, forgotten attachments.
+// anyone draws ledgers with any user of any volume anywhere: pods bound past all rules, tickets of every
+// rank, live migrations, late grants, forgotten attachments.
 type anyone struct {
 	t   *rapid.T
 	l   *ledger.Ledger
@@ -161,9 +161,8 @@ func (g *anyone) hold(i int) {
 	g.apply(ledger.HoldSeen{Volume: v, Hold: h})
 }
 
-// TestWhoFitsIsGranted has Fit place a ticket of a pod's priority for some volumes wherever it may go, and
-// Grant decide on the same facts, whatever they are. If they disagreed, a ticket could be placed (Place)
-// and wait forever.
+// TestWhoFitsIsGranted: if Fit places a ticket of a pod's priority, Grant agrees on the same facts.
+// Otherwise the ticket could wait forever.
 func TestWhoFitsIsGranted(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		for range 30 {

@@ -82,8 +82,8 @@ func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.H
 
 func (p *planner) at(n ledger.NodeName) *ledger.NodeVolume { return p.volume.NodeVolume(n) }
 
-// Users live at a node if they stay there: no ending or pending users, except those that the hold names. No
-// user lives at a fenced node, has a volume without attachments, or lives if it must yield.
+// Users live at a node if they stay there, except at a fenced node, for a volume without attachments, or if
+// they must yield.
 func TestLiving(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}
 	for name, test := range map[string]struct {
@@ -117,8 +117,7 @@ func TestLiving(t *testing.T) {
 	}
 }
 
-// A hold lists the users of its node, living and ending, and live migrations to other nodes. It lists no
-// pending tickets.
+// A hold lists the users of its node and live migrations to other nodes, but no pending tickets.
 func TestRequestersOfAHold(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -270,7 +269,7 @@ func TestAsksToStay(t *testing.T) {
 }
 
 // A volume stays where the hold says until an attachment there is attached, or never will be. It stays anew
-// where the attacher is asked, unless another user is next.
+// where the attacher is asked.
 func TestStays(t *testing.T) {
 	refused := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"} }
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -302,9 +301,8 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// A promise is kept while its user is there: granted, or granted next. A granted user at a fenced node has
-// lost it, except a ticket that was not told yet; so does a ticket that yields. After that the first in
-// rank is next.
+// A promise is kept while its user is there. At a fenced node a pod loses it, and a granted ticket keeps it
+// until it is told. A ticket that yields loses it. After that the first in rank is next.
 func TestPromiseNext(t *testing.T) {
 	third := nodeAs("third")
 	promised := func(uid string) ledger.Promise {

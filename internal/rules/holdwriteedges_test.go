@@ -203,8 +203,7 @@ func TestHolderNodeOfADoubt(t *testing.T) {
 	}
 }
 
-// The hold keeps a rule's progress while the volume waits for it, or the node is silent. Progress in the
-// hold stays while it may continue, and increases.
+// The hold keeps a rule's progress while the volume waits for it, or the node is silent.
 func TestClock(t *testing.T) {
 	unread := func(elapsed time.Duration) *ledger.Force {
 		return &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x", Since: 40, Renewed: 7, Elapsed: elapsed}

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket asks for a shared volume to be detached, is granted it, or may have been granted it by an
-// earlier leader, and no hold says so yet. Neither a pod nor a later ticket gets the volume at a node.
+// A ticket asks for a shared volume to be detached, or may have the grant, and no hold says so yet. Neither
+// a pod nor a later ticket gets the volume at a node.
 func TestSharedVolumeIsKeptDetachedBeforeItsHold(t *testing.T) {
 	now, id := time.Unix(1000, 0), ledger.VolumeID{Driver: "disk", Handle: "h"}
 	keeps := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "keeps"}, UID: "keeps", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,

@@ -43,8 +43,8 @@ func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 	}
 }
 
-// Granted tickets for a detached shared volume keep it from a request at a node. Pending tickets before the
-// request do so if the volume has no user. The list is short.
+// Granted tickets for a detached shared volume keep it from a request at a node; earlier pending tickets do
+// if the volume has no user.
 func TestKeptFrom(t *testing.T) {
 	early := func(k *ledger.Ticket) { k.Created = 1 }
 	late := func(k *ledger.Ticket) { k.Created = 9 }
@@ -182,8 +182,7 @@ func TestDetachedEverywhere(t *testing.T) {
 	}
 }
 
-// A volume is or may be at a node by an attachment, a failed detach, use, or an older mount. The list of
-// nodes is short.
+// A volume may be at a node by an attachment, a failed detach, use, or an older mount.
 func TestSomewhere(t *testing.T) {
 	taken := func(n ledger.NodeName) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: n, NodeUID: "o", SystemUUID: "y", BootID: "y", InUse: true}}}
@@ -228,8 +227,7 @@ func TestSomewhere(t *testing.T) {
 }
 
 // A detached volume may still be mounted if the list is in doubt, if moorage-node finds it or may unstage
-// it, or if it was taken in use and the boot may last. It is not during the outage in which it was taken,
-// nor when a rule of force holds.
+// it, or if it was taken in use and the boot outlasts the outage.
 func TestRemains(t *testing.T) {
 	fence := func(change func(*ledger.Fence)) ledger.Hold {
 		f := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", InUse: true}
@@ -308,8 +306,7 @@ func TestMayBeInUse(t *testing.T) {
 	}
 }
 
-// The reason for a detached volume names the first in rank of the granted and pending tickets, and until
-// when it has time to let go.
+// The reason for a detached volume names the first ticket in rank, and its time to let go.
 func TestStaysDetached(t *testing.T) {
 	created := func(at int64) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.Created = at } }
 	yielding := func(k *ledger.Ticket) { k.Type, k.SatisfiedSince, k.YieldingSince = ledger.TypeBackup, 900, 1000 }

@@ -65,8 +65,8 @@ run
 show volume=pv-1
 `
 
-// A volume left at a machine is being attached again there when another machine takes the node's name. It
-// stays: the VolumeAttachment's attach to the other machine shows nothing of the first.
+// Another machine takes the node's name while a left volume is being attached again. It stays: the attach
+// to that machine shows nothing of the first.
 func TestAttachedAnewAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"by its own name":             {"", ""},
@@ -94,8 +94,8 @@ fail detach volume=pv-1 ok
 	}
 }
 
-// A volume left after a failed detach leaves its node too, once its PersistentVolume is made again for many
-// nodes. A ticket that keeps it detached gets it only after that.
+// A volume left after a failed detach leaves its node too when it becomes shared. A ticket that keeps it
+// detached gets it only after that.
 func TestLeftAndSharedByNow(t *testing.T) {
 	for name, lines := range map[string]string{
 		"nothing else": "",
@@ -281,9 +281,8 @@ show volume=pv-1
 `)
 }
 
-// A volume was left at a replaced machine, and is shared by now. It is reported at the next machine if it
-// is attached there and a pod waits for it; otherwise the pod is told the required manual action, not that
-// the report comes next.
+// A left volume at a replaced machine is shared by now: it is reported at the next machine, or the pod is
+// told the required manual action.
 func TestLeftAndSharedAtAMachineThatIsReplaced(t *testing.T) {
 	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -326,8 +325,8 @@ explain pod=a
 	}
 }
 
-// A left volume's hold promises the volume to a ticket. After a manual detach and the deletion of the hold,
-// as its message asks, that ticket gets the volume, not a pod that was bound past all rules since.
+// A left volume's hold promises it to a ticket. After a manual detach and the deletion of the hold, that
+// ticket gets the volume, not a pod that was bound past all rules since.
 func TestPromiseOfALeftHoldThatIsDeleted(t *testing.T) {
 	const before = leftAtReplaced + `
 kubelet worker-1 down

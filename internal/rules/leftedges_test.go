@@ -56,8 +56,8 @@ round
 round
 `
 
-// The VolumeAttachment that attaches a left volume again is deleted if no attacher attaches it any more:
-// its PersistentVolume is being deleted, and keeps the attacher's finalizer until then.
+// The VolumeAttachment of a left volume is deleted if no attacher will attach it: its PersistentVolume is
+// being deleted, and keeps the attacher's finalizer until then.
 func TestLeftWhileItsPersistentVolumeIsDeleted(t *testing.T) {
 	s := scriptAfter(t, leftAtWorker1+`
 fail attach volume=pv-1
@@ -110,8 +110,7 @@ plan volume=pv-1
 	}
 }
 
-// The same holds if no VolumeAttachment could be made in time: a deleted Node can't get one, nor a taint.
-// An earlier out-of-service taint makes no difference.
+// The same holds without a VolumeAttachment: a deleted Node can't get one, nor a taint.
 func TestLeftAtANodeThatIsGone(t *testing.T) {
 	const other = "pod other claim=data\nreserve other node=worker-2\nrun\n"
 	for name, lines := range map[string]string{
@@ -157,8 +156,7 @@ run
 	}
 }
 
-// A volume left at a machine stays there, until a person handles it, if another machine has the node's
-// name: attaches and detaches at that machine show nothing of the first one.
+// A volume left at a machine stays there until a person handles it, if another machine has the node's name.
 func TestLeftAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"left":            {"csinode worker-1 gone\ndelete attachment=pv-1 node=worker-1\nrun\nshow volume=pv-1", "csinode worker-1 driver=disk limit=4"},

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The count of a request's volumes without their own slot of a driver at the node, and without any slot.
-// Volumes of other drivers and volumes already there don't count.
+// A request's volumes without their own slot of a driver at the node, and without any slot.
 func TestFreshVolumes(t *testing.T) {
 	there := ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "used"}}}}
 	for name, test := range map[string]struct {
@@ -66,8 +65,8 @@ func TestFullToldByAQueue(t *testing.T) {
 	}
 }
 
-// A dry run frees the slots of the volumes that it takes away, once each and for their own driver, except
-// slots that other users or the request need.
+// A dry run frees the slots of its removed volumes, once each, except slots that others or the request
+// need.
 func TestSlotsThatADryRunFrees(t *testing.T) {
 	user := func(uid string, handles ...string) ledger.Event {
 		p := ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: "well"}

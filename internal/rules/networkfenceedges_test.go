@@ -56,7 +56,7 @@ func TestNetworkFencesDue(t *testing.T) {
 }
 
 // A machine that was cut off is let in when its boot is over, or when its moorage-node has looked since and
-// found nothing of the driver. Another machine or Node shows nothing.
+// found nothing of the driver.
 func TestMayUnfenceMachine(t *testing.T) {
 	cut := CutMachine{Driver: "d", Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b"}
 	was := func(change func(*CutMachine)) CutMachine {
@@ -119,8 +119,7 @@ func TestMayUnfenceMachine(t *testing.T) {
 	}
 }
 
-// A volume can't be mounted at a node that is Ready again while its driver's storage has cut the node off
-// by policy. A volume of another driver can.
+// A volume can't be mounted at a Ready node that its driver's storage has cut off by policy.
 func TestWhatIsCutOff(t *testing.T) {
 	cut := func(drivers ...string) ledger.Event {
 		return nodeAs("well", func(n *ledger.NodeState) { n.CutOff = drivers })

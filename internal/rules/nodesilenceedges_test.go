@@ -35,8 +35,8 @@ func TestUnresponsiveNode(t *testing.T) {
 	}
 }
 
-// A volume is staged if the node has looked after the question and found it, if an old report names it as
-// forgotten, or while an unstage may be in flight.
+// A volume is staged if the node has found it after the question, if an old report has it as forgotten, or
+// while an unstage may be in flight.
 func TestWhatCountsAsStaged(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -85,8 +85,8 @@ func TestNobodyWaitsForTheSilent(t *testing.T) {
 	}
 }
 
-// The silence of a node says how long and until when its Lease could not be read, whether it can be read
-// now, and since when the Lease stands still if this process missed the start.
+// The silence of a node says how long and until when its Lease could not be read, whether it can be now,
+// and since when it stands still.
 func TestSilenceTellsOfTheLease(t *testing.T) {
 	unread := func(n *ledger.Node) { n.Unread, n.ReadAgain = 30*time.Second, time.Unix(170, 0) }
 	for name, test := range map[string]struct {

@@ -30,7 +30,7 @@ func ordered(w *ledger.NodeWord) {
 }
 
 // A report says that a volume is gone only if the node has looked after the question, has read everything
-// about it, and does not name it. It says less if the node can't read everything.
+// about it, and does not name it.
 func TestWhatAWordSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		word          []func(*ledger.NodeWord)
@@ -319,8 +319,8 @@ func TestAskAfterARefusal(t *testing.T) {
 	}
 }
 
-// If a volume may not leave a node without its answer, a refused question is followed by another, unless
-// the kubelet's word keeps the volume there or the node is unresponsive.
+// A refused question about a volume that needs the answer is followed by another, unless the kubelet keeps
+// the volume there or the node is unresponsive.
 func TestAskAgain(t *testing.T) {
 	used := func(p *ledger.NodeVolume) { p.InUse = true }
 	same := func(*ledger.NodeVolume) {}

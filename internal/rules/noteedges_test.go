@@ -179,9 +179,8 @@ func TestForcedBy(t *testing.T) {
 	}
 }
 
-// During the attacher's turn of a forced detach a fence without a rule goes: nothing is in doubt. A fence
-// with a rule stays until the attachment is gone. A fence says nothing of an attachment that is not being
-// deleted, or of a later one.
+// During the attacher's turn a fence without a rule goes; a fence with a rule stays until the attachment is
+// gone.
 func TestFenceOfWhatLeaves(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {

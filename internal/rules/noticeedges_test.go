@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket that was asked to let go has thirty seconds, and stays asked for that time. A request by a clock
-// that is ahead by more than the second of rounding does not count.
+// A ticket that was asked to let go has thirty seconds. A request by a clock that is more than a second
+// ahead does not count.
 func TestNoticeLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		since    int64

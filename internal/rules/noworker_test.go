@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// While as many attaches and detaches of a driver are in flight as its policy allows, the others wait for a
-// worker. Begun work, other components' work, and work with another obstacle don't.
+// While a driver's permitted number of attaches and detaches is in flight, others wait for a worker, except
+// begun or otherwise blocked work.
 func TestNoFreeWorker(t *testing.T) {
 	another := ledger.VolumeID{Driver: "d", Handle: "another"}
 	busy := []ledger.Event{

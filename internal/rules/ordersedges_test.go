@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// No order goes to a node without a statement about the volume: a record may be of it, or the node owes an
-// answer or can't be asked for the whole patience.
+// No order goes to a node that can't tell of the volume: a record may be of it, or the node owes an answer
+// for the whole patience.
 func TestOrderableWhereTheNodeSpeaks(t *testing.T) {
 	unread := func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }
 	owes := func(w *ledger.NodeWord) { w.Look = 2 }
@@ -60,8 +60,8 @@ func TestNoOrderIsWithdrawnOfWhatHasNoAttachment(t *testing.T) {
 	}
 }
 
-// The documented number of orders at a time holds. A delete in Cooperative mode has to end before the
-// attach/detach controller looks at the attachment, half a second after a bind.
+// The documented number of orders holds. A delete in Cooperative mode ends before the attach/detach
+// controller looks, half a second after a bind.
 func TestBoundsOfOrdersAndDeletes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {

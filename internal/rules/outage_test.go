@@ -20,8 +20,8 @@ func silentNode(change func(*ledger.Node)) *ledger.Node {
 	return n
 }
 
-// A silence counts from its start in this process, or from the kubelet's last sign. If the kubelet itself
-// said that it is not Ready, it counts only as far as the Lease was seen to stand still.
+// A silence counts from its start in this process, or the kubelet's last sign; after Ready=False, only as
+// far as the Lease stood still.
 func TestSilence(t *testing.T) {
 	now := time.Unix(200, 0)
 	for name, test := range map[string]struct {
@@ -57,7 +57,7 @@ func unix(t time.Time) int64 {
 }
 
 // An earlier leader's measure continues only if the outage is known to be the same. Its fences end only if
-// the outage is known to be over. In between neither is known.
+// the outage is known to be over.
 func TestOutages(t *testing.T) {
 	measured := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
 	of := func(change func(*ledger.Force)) ledger.Force {

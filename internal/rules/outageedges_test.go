@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long the node of a granted ticket is gone, as this process saw, or an earlier one that saw the same
-// outage begin. Its policy's time counts for a deleted Node or a Node that is not Ready.
+// How long the node of a granted ticket is gone, as this process or an earlier one saw it, and its policy's
+// time.
 func TestNodeGoneOfATicket(t *testing.T) {
 	after := func(deleted, lost time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: &deleted, TicketsLost: &lost}
@@ -186,8 +186,8 @@ func TestAttachedWhere(t *testing.T) {
 	}
 }
 
-// A shared volume is free for a ticket that wants it detached only if it has no user. It is free for others
-// unless a ticket keeps it detached.
+// A shared volume is free for a ticket that wants it detached only without users, and for others unless a
+// ticket keeps it detached.
 func TestFreeToBeDetached(t *testing.T) {
 	for name, test := range map[string]struct {
 		node  ledger.NodeName

@@ -174,8 +174,8 @@ func TestFencesFit(t *testing.T) {
 	}
 }
 
-// The reasons against a detach: another machine has the node's name, another disk has the
-// PersistentVolume's name, the node is unmanaged, or silent.
+// A detach is refused if another machine has the node's name, another disk the PersistentVolume's, or the
+// node is unmanaged or silent.
 func TestSafeToDetachSaysWhy(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attachment := func(node ledger.NodeName, change func(*ledger.Attachment)) ledger.Attachment {
@@ -302,9 +302,8 @@ func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// The plan of a shared volume does not wait for steps at other nodes. At each node it reads an attachment
-// whose creation was sent, and brings or takes the volume. A volume that was left somewhere is attached
-// there again.
+// At each node the plan of a shared volume reads an attachment whose creation was sent, and brings or takes
+// the volume, without waiting for other nodes. A left volume is attached there again.
 func TestPlanOfEachPlace(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -337,8 +336,8 @@ func TestPlanOfEachPlace(t *testing.T) {
 	}
 }
 
-// A volume is checked again when time fences a silent node: where it is wanted, and where a ticket has it
-// or its promise, but not for a ticket that only asks.
+// A volume is checked again when time fences a silent node, where it is wanted, granted or promised, but
+// not only asked for.
 func TestPlanAwaitsTheFence(t *testing.T) {
 	gone := nodeAs("dead", silent)
 	for name, test := range map[string]struct {
@@ -358,8 +357,8 @@ func TestPlanAwaitsTheFence(t *testing.T) {
 	}
 }
 
-// A VolumeHold with a rule of force is deleted, for example by a late request of an earlier leader. After
-// the rule has ended, a shared volume is attached there again without a write of the hold.
+// After a rule of force has ended, and its hold is deleted by a late request, a shared volume is attached
+// there again without a write of the hold.
 func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: OutOfService}}}
 	for name, test := range map[string]struct {
@@ -392,8 +391,8 @@ func TestRecheckIsTheEarliest(t *testing.T) {
 	}
 }
 
-// A volume must be at the node of a user; an exclusive volume only at its holder's node and at a live
-// migration's target, and not yet where the hold promises it.
+// A volume must be at its users' nodes; an exclusive one only at its holder's node and a live migration's
+// target.
 func TestWanted(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	q := dataAt("q", "dead", ledger.PodLive)
@@ -418,9 +417,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// A ticket that yields gives way to a user that has or may get the volume at another node, also if another
-// yielding ticket has it. It does not at its own node or at a fenced one, nor if a live migration has the
-// volume beside the users.
+// A yielding ticket gives way to a user that has or may get the volume at another, unfenced node, unless a
+// live migration has the volume beside them.
 func TestOutranked(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	kept := asksAt("o", ledger.TypeBackup, "third", grantedNow) // has the volume, and yields to none of these
@@ -453,8 +451,8 @@ func TestOutranked(t *testing.T) {
 	}
 }
 
-// A volume may be where it is attached, reported or about to be attached; where it is listed in use without
-// users; and, without attachments, at its hold's node until the kubelet says otherwise or is fenced.
+// A volume may be where it is attached, reported or about to be, where it is listed without users, and
+// without attachments at its hold's node.
 func TestMayBeAttached(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	claim := ledger.ClaimKey{Namespace: "shop", Name: "data"}
@@ -516,8 +514,8 @@ func TestForgetfulKubelet(t *testing.T) {
 	}
 }
 
-// A volume may be mounted where it is attached and in volumesAttached. A volume that needs no attachment
-// only has to be in volumesAttached, and a volume of a driver that never attaches may be anywhere.
+// A volume may be mounted where it is attached and in volumesAttached; without attachments, where it is in
+// volumesAttached; of a driver that never attaches, anywhere.
 func TestSafeToMount(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	begun := func(a *ledger.Attachment) { a.Attached = false }

@@ -319,7 +319,7 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 			for _, u := range place.Users {
 				st := claimStateOf(p.snapshot, u)
 				if st == active && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
-					continue // it was not told yet
+					continue // it yields, and still has to be told
 				}
 				if (st == active && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {
 					return next

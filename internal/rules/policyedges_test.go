@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume has the policy of its class, or the strictest of several classes. Without its PersistentVolume
-// its class is unknown, and all classes count, except for the delay. A need without a volume yet has no
-// class.
+// A volume has the strictest policy of its classes. Without its PersistentVolume all classes count, except
+// for the delay.
 func TestPolicyOfAVolume(t *testing.T) {
 	policy := func(class string, minutes time.Duration) ledger.Event {
 		after := minutes * time.Minute
@@ -47,7 +46,7 @@ func TestPolicyOfAVolume(t *testing.T) {
 }
 
 // The strictest of two policies permits what both permit, requires what either requires, and is exclusive
-// if either is. Their order makes no difference.
+// if either is, in any order.
 func TestStrictest(t *testing.T) {
 	type policy = ledger.Policy
 	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot

@@ -44,9 +44,8 @@ func podNamed(name string) ledger.Requester {
 	return ledger.Requester{Namespace: "s", Name: name, UID: name}
 }
 
-// A hold was written when a user seemed to live at the volume's node. If there is none, it takes back no
-// grant, and the next hold promises the volume again: otherwise grants and refusals may alternate forever
-// (found by the explorer). If there is a living user, the ticket is lost.
+// A hold from when a user seemed to live at the volume's node takes back no grant if there is none:
+// otherwise grants and refusals may alternate forever (found by the explorer).
 func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	asks := asksFor("asks", ledger.TypeManual, "n2")

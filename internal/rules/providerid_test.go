@@ -24,8 +24,8 @@ func (s *script) made(provider, line string) {
 	s.flush()
 }
 
-// A volume has left a replaced machine, by time or because a person looked and deleted its
-// VolumeAttachment. It is not in doubt at the next machine of that name, which has it now and is healthy.
+// A volume that has left a replaced machine, by time or a person's action, is not in doubt at the next
+// machine of that name.
 func TestReplacedMachineWithProviderID(t *testing.T) {
 	for name, test := range map[string]struct {
 		how   []string

@@ -18,8 +18,7 @@ import (
 
 var queueTime = time.Unix(1_700_000_000, 0)
 
-// crowd draws a node at which more users share a few volumes than a queue checks in any order: pods, and
-// tickets of every rank, phase and namespace, some in doubt.
+// crowd draws a node at which more users share a few volumes than a queue checks in any order.
 func crowd(t *rapid.T) *ledger.Ledger {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -128,8 +127,8 @@ func fullOneByOne(w view, given, kept map[ledger.VolumeID]bool) bool {
 	return fresh && len(all) > 4
 }
 
-// A ticket's outcome depends on earlier tickets only: not on later ones, nor on earlier messages. Otherwise
-// two tickets may wait for each other, or alternate between waiting and not.
+// A ticket's outcome depends on earlier tickets only. Otherwise two tickets may wait for each other, or
+// alternate between waiting and not.
 func TestRankedAfterChangesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := crowd(t)
@@ -189,8 +188,7 @@ func blockedOneByOne(w view, v *ledger.Volume) bool {
 	return foreigners || others && !living // a pending ticket elsewhere waits for users that live here
 }
 
-// A queue leaves out tickets beyond a namespace's limit, and tells them. They keep nothing from others.
-// Pods' tickets are never left out for others.
+// A queue leaves out tickets beyond a namespace's limit, tells them, and lets them keep nothing.
 func TestQueueLeavesOutTooMany(t *testing.T) {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Of many users of a volume at a node, blockers are all except pending tickets, and the first of the
-// contending tickets before the request.
+// Of many users, blockers are all except pending tickets, and the first contending tickets before the
+// request.
 func TestBlockersOfManyUsers(t *testing.T) {
 	facts := []ledger.Event{
 		dataAt("lives", "dead", ledger.PodLive), dataAt("leaves", "dead", ledger.PodTerminating),
@@ -45,8 +45,7 @@ func TestBlockersOfManyUsers(t *testing.T) {
 	}
 }
 
-// A ticket that may be granted already, or that the queue does not know, is decided on by itself: later
-// tickets have taken nothing from it.
+// A ticket that may be granted already, or that the queue does not know, is decided on by itself.
 func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	of := func(name, pv string, created int64) ledger.Event {
 		return asksAt(name, ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Created, k.Volumes = created, []ledger.TicketVolume{{PersistentVolume: pv}} })

@@ -11,7 +11,7 @@ import (
 )
 
 // The reason for a node that is not ready says what ends the wait: a rule's remaining time, why it does not
-// run, or that no time ends it; and the node's own part.
+// run, or that no time ends it.
 func TestWaysOut(t *testing.T) {
 	const (
 		left, held, endless, used   = forcedIn, "The time of afterUnreachable does not run while", "No time limit forces", "while a pod at that node uses it"

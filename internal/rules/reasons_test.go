@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// docs/reasons.md explains each code, sorted by code, with its causes and the required action, and its
-// treatment. Reasons outside this package are below; package arch compares them.
+// docs/reasons.md explains each code, sorted, with its causes, the required action and its treatment;
+// package arch compares the other reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
@@ -150,8 +150,8 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	}
 }
 
-// The message about a node that is not ready has the time until force, or says that no time forces, or what
-// must go first; and the start of an unanswered detach, if known.
+// The message about a node that is not ready has the time until force, or why no time forces; and the known
+// start of an unanswered detach.
 func TestMessagesSayWhen(t *testing.T) {
 	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "while a pod at that node uses it"}
 	for seconds, says := range waits {
@@ -172,8 +172,8 @@ func TestMessagesSayWhen(t *testing.T) {
 	}
 }
 
-// The message about slots has the number needed if it is more than one, the limit's source, and whether
-// slots are kept for others. A driver that refuses more is quoted.
+// The message about slots has the number needed above one, the limit's source, and whether slots are kept
+// for others. A driver's refusal is quoted.
 func TestMessagesOfSlots(t *testing.T) {
 	all := []string{"needed", "AttachPolicy few", "in all", "waits for a slot", "ResourceExhausted", "quota"}
 	few := rules.Reason{Code: rules.NoFreeSlot, Driver: "disk", Node: "n1", Used: 1, Limit: 2, Needed: 1}

@@ -74,8 +74,8 @@ func TestUnreadIsNotGone(t *testing.T) {
 	}
 }
 
-// An order is withdrawn, also with a possible call in flight, if moorage-node can't read everything about
-// its volume, or after a restart of kubelet or machine. Unreadable parts about other volumes don't matter.
+// An order is withdrawn, also with a call in flight, if moorage-node can't read everything about its
+// volume, or after a restart of kubelet or machine.
 func TestOrderLasts(t *testing.T) {
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
 	order := ledger.UnstageOrder{Volume: v, Number: 1, BootID: "b", KubeletStarted: 1, Seconds: 30}

@@ -25,7 +25,7 @@ func canUnstage(w *ledger.NodeWord) {
 func proved(p *ledger.NodeVolume) { p.Proof = ledger.Proof{Stage: ledger.ProofUnreported, Look: 1} }
 
 // A volume that has left volumesAttached is provably unused only by the kubelet's word and a later look,
-// without users there, and if the policy has it unstaged.
+// without users, if the policy has it unstaged.
 func TestAbandonedAt(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts  []ledger.Event

@@ -10,7 +10,7 @@ import (
 )
 
 // A ticket has the volume at worker-1, and the Binding of a pod to worker-2 is in flight: no other pod is
-// placed at worker-1 until the outcome is known. A pod bound to worker-2 waits for the ticket.
+// placed at worker-1 until its outcome is known.
 func TestReservedPodKeepsTheVolume(t *testing.T) {
 	s := scriptAfter(t, `
 node worker-1 driver=disk limit=4

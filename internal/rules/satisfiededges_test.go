@@ -87,8 +87,8 @@ func TestFirstLiving(t *testing.T) {
 	}
 }
 
-// A volume may still be attached for users with other parameters, which are asked to let go. The list is
-// short. A yielding ticket goes after tickets that don't yield, and before pods.
+// A volume may still be attached for users with other parameters, which are asked to let go. A yielding
+// ticket goes after other tickets, before pods.
 func TestAttachedOtherwise(t *testing.T) {
 	with := func(parameters string) func(*ledger.Ticket) {
 		return func(k *ledger.Ticket) { k.Parameters = parameters }

@@ -34,8 +34,8 @@ func asksWithLabel(s ledger.Snapshot) (view, Need) {
 	return view{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
 }
 
-// Each pod at a node with another label for the volume keeps a pod away, also while it ends. The pod itself
-// does not, nor does a node or a driver without labels.
+// Each other pod at a node with another label for the volume keeps a pod away, also while it ends, if node
+// and driver use labels.
 func TestLabelledOtherwise(t *testing.T) {
 	q := mountsWithLabel("q", "well", ledger.PodLive, secondLabel)
 	leaves := mountsWithLabel("q", "well", ledger.PodTerminating, secondLabel)
@@ -126,8 +126,7 @@ func TestFewAreLabelledOtherwise(t *testing.T) {
 	}
 }
 
-// A user's label is that of its pod's first mention of the volume. It is unknown for an unknown pod, a pod
-// without the volume, and a ticket without a pod.
+// A user's label is that of its pod's first mention of the volume; otherwise it is unknown.
 func TestMountLabel(t *testing.T) {
 	names := func(uid string, volumes ...ledger.PodVolume) ledger.Event {
 		return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Volumes: volumes}

@@ -25,9 +25,8 @@ type woken struct {
 	nodes    map[ledger.NodeName]bool // with pending tickets to decide on
 }
 
-// TestNobodyWaitsForNothing lets tickets and pods come and go. Once nothing is left to check, each waiting
-// ticket must have the message that it would get now: otherwise it waits for a cause that is over, and is
-// never checked again.
+// TestNobodyWaitsForNothing lets tickets and pods come and go. At rest each waiting ticket must have its
+// present message: otherwise it is never checked again.
 func TestNobodyWaitsForNothing(t *testing.T) {
 	for seed := range 600 {
 		w := &woken{script: newScript(), r: rand.New(rand.NewSource(int64(seed))), versions: map[ledger.TicketID]string{}, nodes: map[ledger.NodeName]bool{}}

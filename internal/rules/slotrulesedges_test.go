@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume takes a slot if its driver needs attachments, except a claim without a driver yet, and a volume
-// that a kubelet attaches. Whether a claim without a driver needs an attachment is unknown.
+// A volume takes a slot if its driver needs attachments, and no kubelet attaches it. A claim without a
+// driver yet takes none.
 func TestWhatTakesASlot(t *testing.T) {
 	w := view{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
 	for name, test := range map[string]struct {
@@ -44,8 +44,7 @@ func TestWhatTakesASlot(t *testing.T) {
 	}
 }
 
-// A volume has its slot for all requests if it is attached, or another user of it stays. The request's own
-// grant, and pending or ending users, don't count.
+// A volume has its slot for all requests if it is attached, or another user of it stays.
 func TestWhoConfirmsASlot(t *testing.T) {
 	taken := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", Fences: []ledger.Fence{
 		{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Rule: AfterPodGone, InUse: true},

@@ -36,8 +36,7 @@ func needing(volumes ...string) Request {
 	return r
 }
 
-// A slot is handed out once per volume, for its own driver. A given slot stays given, whether kept before
-// or after. A volume with a slot gets none.
+// A slot is handed out once per volume without one, for its own driver, and stays given.
 func TestHandedOut(t *testing.T) {
 	give, keep := (*Queue).give, (*Queue).keep
 	type done struct {
@@ -132,8 +131,7 @@ func TestTakesOfAQueue(t *testing.T) {
 	}
 }
 
-// The used count is the node's, without leaving volumes, and with given and kept slots. Messages show no
-// more kept slots than there are.
+// The used count is the node's, without leaving volumes, and with given and kept slots.
 func TestUsedOfAQueue(t *testing.T) {
 	s := slots{leaving: map[string]int32{"d": 2}, handed: map[string]handed{"d": {given: 3, kept: 4}}}
 	state := ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Name: "d"}, Used: 7}
@@ -150,8 +148,7 @@ func TestUsedOfAQueue(t *testing.T) {
 	}
 }
 
-// The first in rank counts of the tickets that keep slots for a volume at other nodes. Tickets at the
-// queue's own node, granted or yielding ones, and tickets without kept slots don't.
+// The first in rank counts of the tickets that keep slots for a volume at other nodes.
 func TestFirstElsewhere(t *testing.T) {
 	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)

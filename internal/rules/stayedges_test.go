@@ -44,8 +44,8 @@ func TestAttachAbandoned(t *testing.T) {
 	}
 }
 
-// Beside a live migration's target it is attached again as one of the migration's two nodes: otherwise an
-// attacher that keeps an exclusive volume from two nodes would wait for the target to lose it.
+// Beside a live migration's target it is attached again as one of the two nodes: otherwise an attacher
+// would wait for the target to lose it.
 func TestAttachAbandonedBesideAMigration(t *testing.T) {
 	left := ledger.Hold{State: ledger.HoldUnknown, Stays: true, Transitions: 1}
 	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}

@@ -327,8 +327,8 @@ func TestUnattached(t *testing.T) {
 	}
 }
 
-// An attached volume is reported unless its hold still has a rule of force there, or lacks the holder's
-// Node. A live migration's target is exempt.
+// An attached volume is reported unless its hold has a rule of force there, or lacks the holder's Node; a
+// live migration's target is exempt.
 func TestReport(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)

@@ -95,8 +95,8 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	w.ends(rules.DefaultAfterNodeDeleted, rules.EndNodeDeleted)
 }
 
-// By default a granted ticket ends six minutes after its Node was deleted, and never while the Node exists.
-// Pending and pods' tickets don't.
+// By default a tool's granted ticket ends six minutes after its Node was deleted, and never while the Node
+// exists.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket

@@ -44,8 +44,8 @@ func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	}
 }
 
-// A ticket ends after its node fell silent, and the leader sees the end first, or begins with the earlier
-// Node. The kubelet's word says nothing of the ticket's holder, which could not be told: the volume stays.
+// A ticket ends after its node fell silent, but the leader sees the end first. The kubelet's word says
+// nothing of the ticket's holder, which could not be told: the volume stays.
 func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume []string
@@ -77,8 +77,7 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	}
 }
 
-// A ticket's volume at a silent node counts as in use, also if it was left there without a VolumeAttachment
-// when the ticket ended: it is not detached on the kubelet's word, since a kubelet knows no tickets.
+// A ticket's volume left at a silent node counts as in use: a kubelet knows no tickets.
 func TestTicketOfWhatWasLeftAtASilentNode(t *testing.T) {
 	for name, lines := range map[string]string{"the same leader": "", "the next leader": "restart\nrun"} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +156,8 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	}
 }
 
-// A ticket ended after its node fell silent, unknown to the leader. A foreign edit or deletion of its
-// volume's hold shows nothing of the node. The judge reports a detach.
+// A ticket ended after its node fell silent, unknown to the leader. A foreign change of its volume's hold
+// shows nothing of the node: the judge reports a detach.
 func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	for which, pv := range map[string]string{
 		"exclusive": "pv pv-1 claim=data", "shared": "pv pv-1 claim=data access=RWX",
@@ -212,9 +211,8 @@ func TestTicketBesideManyPods(t *testing.T) {
 	}
 }
 
-// A node shuts down in order: its kubelet ends and unmounts the pods, and reports that and the end of
-// Ready. Unused volumes are detached on its word, also if a ticket had the volume there long ago, or the
-// leader has changed since.
+// A node shuts down in order: its kubelet unmounts, reports that and the end of Ready. Unused volumes are
+// detached on its word, also after a ticket long ago or a change of leader.
 func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 	ticket := []string{"ticket mine type=Manual node=worker-2 claims=data", "run", "delete ticket=mine", "run", "advance 24h", "run"}
 	for name, before := range map[string][]string{"nothing": nil, "a leader began": {"restart", "run", "advance 24h", "run"}, "a ticket had it": ticket} {

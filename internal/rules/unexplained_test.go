@@ -25,9 +25,8 @@ func listing(events ...ledger.Event) (*ledger.Ledger, ledger.VolumeID) {
 	return l, v
 }
 
-// A kubelet's listed volume counts without any other trace: a VolumeAttachment whose finalizer was removed
-// by hand, before this process began, leaves none. The waiting user is told the node and the required
-// action.
+// A kubelet's listed volume counts without any other trace, as after a removed finalizer. The waiting user
+// is told the node and the required action.
 func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 	pv := ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "a"}, Access: ledger.AccessNode}
 	hold := ledger.Hold{Version: "1", Node: "n2", NodeUID: "n2", Transitions: 2, State: ledger.HoldHeld, PVs: []string{"a"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A cloud's taint and a time are proof only if a policy says that unpublishing the volume takes the
-// machine's access away, and there is an attachment to unpublish, or no sign of the volume there.
+// A cloud's taint and a time are proof only if a policy says that unpublishing cuts the machine off, and
+// there is an attachment to unpublish, or no sign of the volume there.
 func TestUnpublishFences(t *testing.T) {
 	off := func(n *ledger.NodeState) { n.Ready, n.Shutdown = ledger.ReadyUnknown, true }
 	minute := time.Minute

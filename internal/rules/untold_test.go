@@ -17,8 +17,8 @@ run
 delete ticket=mine
 `
 
-// A leader that began while a node was silent does not know whether a ticket had a volume there. It does
-// not rely on the kubelet's word, before or after it writes a hold with the node; nor does the next leader.
+// A leader that began while a node was silent does not know its tickets: it does not rely on the kubelet's
+// word, also after it writes a hold with the node; nor does the next leader.
 func TestHoldComesToASilentNode(t *testing.T) {
 	for name, lines := range map[string]string{
 		"a migration's target": `

@@ -58,9 +58,8 @@ func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	}
 }
 
-// The claim is gone, and the provisioner waits for the volume's detach before it deletes it
-// (external-provisioner refuses while there is a VolumeAttachment, and backs off): the PersistentVolume is
-// deleted after that.
+// The claim is gone, and the provisioner waits for the detach (external-provisioner refuses while there is
+// a VolumeAttachment, and backs off): the PersistentVolume is deleted after that.
 func TestReleasedVolumeIsUrgent(t *testing.T) {
 	if _, step := plansUnreport(t, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}); !step.Urgent {
 		t.Error("the volume is to be deleted, and its Unreport is put off")
@@ -81,8 +80,8 @@ func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
 	}
 }
 
-// A volume kept by detachDelay becomes urgent when its claim is deleted, and must be checked then. Another
-// watch may have shown the PersistentVolume's phase (Released) before.
+// A volume kept by detachDelay becomes urgent, and is checked, when its claim is deleted. Another watch may
+// have shown the phase Released before.
 func TestClaimGoneTouchesTheVolume(t *testing.T) {
 	l := ledger.New()
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}

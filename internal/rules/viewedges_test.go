@@ -66,9 +66,8 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// A granted ticket keeps its grant unless its claim goes, its node is fenced and a user elsewhere asks, or
-// the volume was granted away. An unbound claim or an unseen volume is no reason; only a tool's ticket
-// needs a bound claim.
+// A granted ticket loses its grant if its claim goes, its node is fenced and a user elsewhere asks, or the
+// volume was granted away. Only a tool's ticket needs a bound claim.
 func TestKeepsAGrant(t *testing.T) {
 	claim := func(change func(*ledger.Claim)) ledger.Event {
 		c := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true}

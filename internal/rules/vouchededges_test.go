@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A condition that vouches for a dead machine counts only if the policy names it, for the present machine,
-// and while the kubelet is not heard since.
+// A condition that vouches for a dead machine counts only if the policy names it, for the present machine
+// and its silence.
 func TestFencedBy(t *testing.T) {
 	told := func(change func(*ledger.Hold)) *ledger.Hold {
 		h := ledger.Hold{Node: "n1", SystemUUID: "m"}
@@ -118,8 +118,8 @@ func TestMayBeAtAnother(t *testing.T) {
 	}
 }
 
-// A forced detach is done when its VolumeAttachment is gone or being deleted; without a VolumeAttachment,
-// when the node does not list the volume as attached.
+// A forced detach is done when its VolumeAttachment is gone or being deleted, or without one, when the node
+// omits the volume.
 func TestTaken(t *testing.T) {
 	there := []ledger.Event{madeAt("well")}
 	for name, test := range map[string]struct {
@@ -194,9 +194,8 @@ func TestNothingIsForcedFromNowhere(t *testing.T) {
 	}
 }
 
-// The policy's times run for an earlier machine of a node's name from the moment when the Node ceased to
-// name it, while the present machine does not use the volume and the driver can't tell the machines apart.
-// They begin anew with each process.
+// The policy's times run for an earlier machine of a node's name once the Node names another, while that
+// one does not use the volume and the driver can't tell them apart. They begin anew with each process.
 func TestFormer(t *testing.T) {
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "7" })
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, func(n *ledger.NodeState) { n.ReadySince = 40 }), madeAt("well")}
@@ -251,9 +250,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// A volume is taken from an earlier machine of a node's name for a waiting user there, only when a rule of
-// force holds and the hold says so. A volume left there without an attachment is attached again to be
-// detached.
+// A volume is taken from an earlier machine of a node's name for a waiting user, when a rule of force holds
+// and the hold says so. A left volume is attached again to be detached.
 func TestTakeBack(t *testing.T) {
 	another := func(change func(*ledger.NodeState)) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), change, func(n *ledger.NodeState) { n.Version = "7" })

@@ -47,9 +47,8 @@ func lastOf(s ledger.Snapshot, nodes int) *ledger.Ticket {
 	return s.Ticket(ledger.TicketID{Namespace: namespace, Name: fmt.Sprintf("t%04d", nodes-1)})
 }
 
-// The cost of checking a node for a pod, or of deciding on a ticket, does not depend on other requests of
-// the tickets for the same volume: one tenant could otherwise occupy scheduler and controller for minutes.
-// Reading a ticket's needs allocates.
+// The cost of checking a node for a pod, or of deciding on a ticket, does not depend on other tickets'
+// volumes: one tenant could otherwise occupy scheduler and controller for minutes.
 func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	const nodes, few, many = 400, 2, 40
 	for _, told := range []ledger.Code{"", rules.NotGranted, rules.HeldElsewhere} {
@@ -77,9 +76,8 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	}
 }
 
-// crowded is one tenant's load at a node where a pod of another tenant has a ticket: a pod at each of many
-// other nodes uses all of the tenant's volumes, and many tickets here ask for all of them. With held, the
-// pod at the last node has the volumes, and the others wait.
+// crowded is one tenant's load at a node where another tenant's pod has a ticket: pods at many nodes use
+// all of its volumes, and many tickets here ask for them. With held, the last node's pod has the volumes.
 func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	claim := func(namespace, name string) {
@@ -116,8 +114,8 @@ func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// One tenant's volumes, pods and tickets have an upper bound of work in a round of a node's tickets: the
-// tickets of all other tenants there wait for the round.
+// One tenant's load in a round of a node's tickets is bounded: all other tenants' tickets there wait for
+// the round.
 func TestOneTenantDoesNotSlowARound(t *testing.T) {
 	const most = 128 << 10
 	for _, held := range []bool{false, true} {

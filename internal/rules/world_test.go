@@ -421,8 +421,8 @@ func (w *randomWorld) everybodyServed(t failer) {
 	}
 }
 
-// lasts says whether a pod may wait for a reason when nothing moves any more: a reason that reports work in
-// progress is not one. In Cooperative mode the other controller may have work in progress.
+// lasts says whether a pod may wait for a reason at rest: one that reports work in progress is not enough,
+// except for the other controller's in Cooperative mode.
 func (w *randomWorld) lasts(r rules.Reason) bool {
 	switch r.Code {
 	case rules.Attaching, rules.NotReported, rules.NotGranted, rules.Detaching:

@@ -49,8 +49,8 @@ func (w *randomWorld) podForStuck() {
 	w.trace("pod %s comes for a volume whose detach fails", name)
 }
 
-// TestWorldStays plays random worlds with volumes that are left where they are wanted. No volume is at two
-// nodes, all users are served, and finally each volume's place is accounted for.
+// TestWorldStays plays random worlds with left volumes. No volume is at two nodes, all users are served,
+// and each volume's place is accounted for.
 func TestWorldStays(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) { worldStays(t, false) })
 }
