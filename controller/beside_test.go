@@ -46,7 +46,7 @@ func TestCooperative(t *testing.T) {
 		c.Get("pods", "shop", "db", &pod)
 		return len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == corev1.ConditionTrue
 	})
-	// The other controller's detach.
+	// kube-controller-manager's detach.
 	c.Remove("pods", "shop", "db")
 	c.report("n1")
 	c.Remove("volumeattachments", "", va("data", "n1"))
@@ -74,8 +74,8 @@ func TestCooperativeLeavesBystandersAlone(t *testing.T) {
 	}
 }
 
-// A volume unknown to the other controller is taken back; a reported volume is the other controller's
-// to detach.
+// A volume unknown to kube-controller-manager is taken back; a reported volume is left for
+// kube-controller-manager to detach.
 func TestCooperativeLeavesNothing(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("unheard")

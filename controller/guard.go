@@ -44,19 +44,19 @@ const (
 	guardInterval = 10 * time.Second
 )
 
-// guard makes sure that exactly one controller can write volumesAttached: this
-// one in Standalone mode, kube-controller-manager's in Cooperative mode.
+// guard makes sure that exactly one controller can write volumesAttached: this one in Standalone mode,
+// kube-controller-manager's in Cooperative mode.
 //
-// The binding outlives the controller that created it: while no process leads, the other controller
-// must not begin. It also decides the mode: where it stands, a controller that is installed for
-// Cooperative mode goes on in Standalone mode. Otherwise no controller would attach after a rollback:
-// kube-controller-manager's is switched off or refused, and Moorage's waits for it. Standalone mode
-// ends in two ways. A person annotates the binding; or the policy is deleted for good, and the garbage
-// collector deletes the binding with it. If the policy is deleted and made again, the garbage collector
-// deletes the binding too, since the new policy has another UID. The leader makes the binding again.
+// The binding outlives the controller that created it: while no process leads, kube-controller-manager's
+// must not begin. It also decides the mode: while it exists, a controller that is installed for Cooperative
+// mode continues in Standalone mode. Otherwise no controller would attach after a rollback:
+// kube-controller-manager's is switched off or refused, and Moorage's waits for it. Standalone mode ends in
+// two ways. A person annotates the binding; or the policy is deleted for good, and the garbage collector
+// deletes the binding with it. If the policy is deleted and made again, the garbage collector deletes the
+// binding too, since the new policy has another UID. The leader makes the binding again.
 //
-// The binding reaches API servers with a delay: it stops mistakes. The tests in each JSON Patch keep
-// two writers apart at any instant.
+// The binding reaches API servers with a delay: it stops mistakes. The tests in each JSON Patch keep two
+// writers apart at any instant.
 type guard struct {
 	kube        kubernetes.Interface
 	namespace   string // of this release
@@ -137,9 +137,8 @@ func decided(err error) bool {
 	return apierrors.IsForbidden(err)
 }
 
-// keep does work while this controller alone may write volumesAttached, or in Cooperative mode the
-// other controller. Work begins after the binding is as the mode wants it, and ends when it no longer
-// can be.
+// keep does work while this controller alone may write volumesAttached, or in Cooperative mode
+// kube-controller-manager's. Work begins once the binding fits the mode, and ends when it no longer can.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
 	if err := g.persist(ctx, decided, g.establish); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (g guard) watch(ctx context.Context) error {
 		}
 		err := g.establish(ctx)
 		if g.goesOn && errors.Is(err, errUnguarded) && !missed {
-			missed = true // a tool may replace the policy; the next process would then work in the other mode
+			missed = true // a tool may replace the policy; the next process would then work in the wrong mode
 			continue
 		}
 		if err != nil && decided(err) && ctx.Err() == nil {

@@ -83,7 +83,7 @@ func TestBoundPodIsTold(t *testing.T) {
 	}
 }
 
-// The last slot goes to one ticket; the others are refused, with the cause.
+// The last slot goes to one ticket; all others are refused, with the cause.
 func TestLimit(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	for _, name := range names("p", 5) {

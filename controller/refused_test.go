@@ -51,9 +51,9 @@ func (c *cluster) goesOn(attempts *atomic.Int32) {
 	}
 }
 
-// A VolumeAttachment whose creation a policy or webhook refuses is tried again after pauses that grow:
-// the attempt's own changes in the ledger do not cut them short. Other volumes are attached meanwhile,
-// and news from outside ends the pause.
+// A VolumeAttachment whose creation a policy or webhook refuses is retried after growing pauses: the
+// attempt's own changes in the ledger do not cut them short. Other volumes are attached meanwhile, and news
+// from outside ends the pause.
 func TestRefusedCreation(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"forbidden": apierrors.NewForbidden(attachments, va("data", "n1"), errors.New("denied by a policy")),

@@ -77,8 +77,8 @@ func TestFreedSlotIsTold(t *testing.T) {
 	}
 }
 
-// A ticket whose status can't be written, for example by a policy of its namespace, keeps no other
-// ticket at its node from an answer.
+// A ticket whose status can't be written, for example by a policy of its namespace, delays the answer of no
+// other ticket at its node.
 func TestUnwritableTicketSilencesNobody(t *testing.T) {
 	c := newCluster(t, 1, "n1")
 	for _, name := range []string{"x", "a", "b"} {

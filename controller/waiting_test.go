@@ -38,7 +38,7 @@ func (c *cluster) answer(name string) string {
 	return ""
 }
 
-// A ticket behind a ticket whose grant can't be written is looked at again when that ticket gets a cause to
+// A ticket behind a ticket whose grant can't be written is checked again when that ticket gets a cause to
 // wait.
 func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2", "n4")

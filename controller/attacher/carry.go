@@ -52,8 +52,8 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	}
 }
 
-// callOf has the inputs of a volume's calls, from any of its attachments: an unseen
-// PersistentVolume is replaced by another's.
+// callOf has the inputs of a volume's calls, from any of its attachments: an unseen PersistentVolume is
+// replaced by another's.
 func (e *engine) callOf(id decide.VolumeID) objects.Call {
 	for _, call := range e.calls {
 		if call.Handle == string(id) {

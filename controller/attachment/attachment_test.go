@@ -90,7 +90,7 @@ func controller(t *testing.T, l *ledger.Ledger, d *doer, now *time.Time) *Contro
 	return c
 }
 
-// Steps of one plan are done side by side, and each failure is reported.
+// Steps of a plan run in parallel, and each failure is reported.
 func TestStepsAreDoneSideBySide(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -523,9 +523,9 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	}
 }
 
-// A volume that has gone to another node since it was taken by force was reported before it went: it is
-// not reported again, however long the outage lasts. A volume that the other node had before is
-// reported: it was attached at both.
+// A volume that has moved to another node since it was taken by force was reported before: it is not
+// reported again, for any length of the outage. A volume that the second node had before is reported: it
+// was attached at both.
 func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: rules.OutOfService}

@@ -30,8 +30,8 @@ type Config struct {
 	Arbiter  rules.Arbiter
 	Do       Doer
 	Now      func() time.Time
-	// Gather is the longest time for which an unused volume without a waiter stays in volumesAttached
-	// after it could leave, so that a node's volumes leave in one write. 0: not at all.
+	// Gather is the longest time that an unused volume without a waiter stays in volumesAttached after it
+	// could leave, so that a node's volumes leave in one write. 0: not at all.
 	Gather  time.Duration
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
@@ -185,7 +185,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		pause = c.spread(ctx, id, busy, func(nodes int) []rules.Step {
 			return admit(nodes, except(steps, busy))
 		})
-	case len(busy) > 0: // The volume is shared no longer. The end of the other steps has it looked at again.
+	case len(busy) > 0: // The volume is shared no longer. The end of the remaining steps has it checked again.
 		admit(0, nil)
 		pause = 0
 	default:
@@ -312,7 +312,7 @@ func (c *Controller) Clear(n ledger.NodeName) {
 	c.pods.apart(c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
 }
 
-// callNext has the volumes looked at for which a driver now has a worker.
+// callNext has the volumes checked that get a worker of a driver now.
 func (c *Controller) callNext(driver string, workers int) {
 	for _, waiting := range c.driver.next(driver, workers) {
 		c.queue.First(waiting) // its worker is idle until then
@@ -367,9 +367,9 @@ func (c *Controller) tellAttached(step rules.Step) {
 	tellUsers(s, v, v.NodeVolume(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
 }
 
-// tellRefused gives the pods that wait for a volume at a node an event about a refused write that
-// attaching needs, as the attach/detach controller does: a write about that node, or a write without
-// which the volume does not leave its holder's node.
+// tellRefused gives the pods that wait for a volume at a node an event about a refused write that attaching
+// needs, as the attach/detach controller does: a write about that node, or a write that the volume needs to
+// leave its holder's node.
 func (c *Controller) tellRefused(step rules.Step, err error) {
 	s := c.config.Snapshot()
 	v, why := s.Volume(step.Volume), write.Refusal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// maxAbreast is how many steps of one plan are done at once, and at how many nodes a volume's steps are
-// under way at once: volumes that many nodes share leave room to others.
+// maxAbreast is how many steps of one plan run at once, and at how many nodes a volume's steps are in
+// flight at once: volumes that many nodes share leave room to others.
 const maxAbreast = 16
 
 // flights are the nodes with steps of a shared volume under way, for which its next plan does not wait.
@@ -41,8 +41,8 @@ func (f *flights) add(n int) {
 	f.free += n
 }
 
-// reserve returns at how many more nodes steps of a volume may begin. They are taken from the free
-// ones: each is to be begun, or returned with add.
+// reserve returns at how many more nodes steps of a volume may begin. They are taken from the free ones:
+// each must be begun, or returned with add.
 func (f *flights) reserve(id ledger.VolumeID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

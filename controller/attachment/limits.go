@@ -28,7 +28,7 @@ type limits struct {
 // nodes that answer.
 type count struct{ all, live int }
 
-// of is the number of operations in the way of one more at a node that answers, or at another.
+// of is the number of operations that block one more at a node that answers, or at another.
 func (c count) of(live bool) int {
 	if live {
 		return c.live
@@ -49,8 +49,8 @@ func newLimits() *limits {
 	}
 }
 
-// look counts a volume's operations again, except at nodes with a step in flight. It returns the time
-// until the first of them keeps its worker no longer, 0 for as long as it is under way.
+// look counts a volume's operations again, except at nodes with a step in flight. It returns the time until
+// the first of them frees its worker; 0: while it is in flight.
 func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,8 +136,8 @@ func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	return namespace(s, id) + unsought
 }
 
-// keepsOwn says whether a volume already has a worker at a node: an operation that replaces the one
-// under way there needs no other. It is called with mu held.
+// keepsOwn says whether a volume already has a worker at a node: an operation that replaces the present one
+// there needs no second. It is called with mu held.
 func (l *limits) keepsOwn(id ledger.VolumeID, n ledger.NodeName) bool {
 	_, keeps := l.under[id][n]
 	return keeps
@@ -219,7 +219,7 @@ func (l *limits) of(driver string) *turns {
 	return l.turns[driver]
 }
 
-// begin counts an operation at a node, in place of the one counted there. It is called with mu held.
+// begin counts an operation at a node, and replaces the count there. It is called with mu held.
 func (l *limits) begin(id ledger.VolumeID, n ledger.NodeName, live bool) {
 	l.end(id, n)
 	if l.under[id] == nil {

@@ -78,9 +78,9 @@ func (t *turns) end(id ledger.VolumeID) (live, is bool) {
 	return live, is
 }
 
-// room says whether there is a worker for one more. Operations at nodes that answer are in the way only
-// of each other. All operations are in the way of one at another node, or, apart, only operations at
-// other nodes: so many again as the driver has workers.
+// room says whether there is a worker for one more. Operations at nodes that answer block only each other.
+// All operations block one at another node, or, apart, only operations at such nodes: as many again as the
+// driver has workers.
 func (t *turns) room(busy count, workers int, live, apart bool) bool {
 	busy.all, busy.live = busy.all+t.kept.all, busy.live+t.kept.live
 	if apart && !live {

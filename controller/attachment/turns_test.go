@@ -127,7 +127,7 @@ func newOffice(t *testing.T) *office {
 	return &office{t, newLimits(), limited(time.Unix(1000, 0)).Snapshot()}
 }
 
-// asks has a volume ask for attaches at nodes, of which so many must be admitted.
+// asks has a volume ask for attaches at nodes, and expects the number admitted.
 func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName) {
 	o.t.Helper()
 	var steps []rules.Step
@@ -475,9 +475,9 @@ func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 	}
 }
 
-// All operations are in the way of a volume that waits only for a node that does not answer, also at
-// Ready nodes. If the end of one of these gives it a worker, that one comes first; otherwise the worker
-// would be idle meanwhile. The counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
+// All operations block a volume that waits only for a node that does not answer, also those at Ready nodes.
+// If the end of such an operation gives it a worker, that volume comes first; otherwise the worker would be
+// idle meanwhile. The counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
 func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o := newOffice(t)
 	o.asks("live", 1, 1, "n1")

@@ -26,7 +26,7 @@ import (
 
 const driver = "rbd.example.com"
 
-// told collects what people are told.
+// told collects events.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -185,8 +185,8 @@ func (c *cluster) cutOff() bool {
 	})
 }
 
-// A node that can't be reached is cut off, says so once the storage has confirmed it, and is
-// let in when it has booted: then the NetworkFence is gone. Whoever leads next goes on.
+// An unreachable node is cut off, says so once the storage has confirmed it, and is let in after its boot:
+// then the NetworkFence is gone. The next leader continues.
 func TestFencedAndLetIn(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -214,7 +214,7 @@ func TestFencedAndLetIn(t *testing.T) {
 	c.eventually("the end", func() bool { return c.fence() == nil })
 }
 
-// What the API server refuses does not stop the rest, and is tried again.
+// A refused write does not stop the rest, and is retried.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -234,8 +234,8 @@ func TestRefused(t *testing.T) {
 	c.eventually("the condition", c.cutOff)
 }
 
-// What csi-addons says of a node is remembered after its CSIAddonsNode is gone, until the node
-// is Ready again: csi-addons deletes what it can't reach.
+// A CSIAddonsNode's content is remembered after its end, until the node is Ready again: csi-addons deletes
+// it for an unreachable node.
 func TestClientsAreRemembered(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -51,7 +51,7 @@ type self struct {
 // to start over.
 var errAnotherNode = errors.New("the Node was made again since this process began")
 
-// errCollected says that the object goes as often as it is made.
+// errCollected says that the object is deleted each time that it is made.
 var errCollected = errors.New("the NodeVolumes was deleted soon after it was made, more than once: is the Node that its owner reference names gone? It is made again after a pause")
 
 // identity is the node that this process may write for.

@@ -107,8 +107,8 @@ func TestNodeIsNotThere(t *testing.T) {
 	}
 }
 
-// An object that is collected as fast as it is made is made with growing pauses, and the process
-// reports that it is not healthy.
+// An object that is collected as soon as it is made is made with growing pauses, and the process reports
+// that it is unhealthy.
 func TestCollected(t *testing.T) {
 	f := &collected{}
 	running(t, f, func(a *agent) {

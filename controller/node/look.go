@@ -20,9 +20,9 @@ type sight struct {
 	machine nodevolumes.Machine
 }
 
-// look reads the node. A folder or table that can't be opened is unknown, with everything in it; and so
-// is everything if the folder lacks this process's own pod: then it is not its kubelet's. pod is that
-// pod's UID; empty: unknown. before are the file systems that were found alive before.
+// look reads the node. A folder or table that can't be opened is unknown, with everything in it. Everything
+// is unknown if the folder lacks this process's own pod: then it is not its kubelet's. pod is that pod's
+// UID; empty: unknown. before are the file systems that were found alive before.
 func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {

@@ -173,14 +173,14 @@ func (o *orders) left(looked time.Time) time.Duration {
 
 // calling is how many volumes of a node have calls, as a driver sees it.
 type calling struct {
-	// own are the driver's volumes with an overdue call, and others those of the other drivers.
+	// own are the driver's volumes with an overdue call, and others those of all other drivers.
 	own, others int
 	// running are the driver's volumes with a call under way, and again the volumes among them in own;
 	// othersNew are other drivers' volumes not in others.
 	running, again, othersNew int
 }
 
-// mayHave is how many of a driver's volumes may have unanswered calls beside the others' volumes.
+// mayHave is how many of a driver's volumes may have unanswered calls beside all other drivers' volumes.
 func mayHave(others int) int { return max(0, maxUnanswered-others+1) / 2 }
 
 // full says why no call begins for another volume of a driver.

@@ -33,7 +33,7 @@ import (
 
 const driver = "disk.example.com"
 
-// told collects what people are told, and what is counted.
+// told collects events and counts.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -142,7 +142,7 @@ func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim))
 	c.Put("persistentvolumeclaims", pvc)
 }
 
-// volume is a claim's PersistentVolume, as large as it is.
+// volume is a claim's PersistentVolume with its capacity.
 func (c *cluster) volume(name, capacity string) {
 	c.volumeOf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, capacity)
 }
@@ -237,7 +237,7 @@ func uid(name string) types.UID { return types.UID("uid-of-" + name) }
 
 func all(ops ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation { return ops }
 
-// A snapshot has its volume attached until it is ready, whoever leads.
+// A snapshot has its volume attached until it is ready, under any leader.
 func TestSnapshot(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot), OperationTimeout: &metav1.Duration{Duration: time.Minute}})
 	c.lead()
@@ -271,7 +271,7 @@ func TestGroup(t *testing.T) {
 	c.noTicket("snapshot-uid-of-g")
 }
 
-// What is not served is asked for until it is, and keeps nothing else from being done.
+// An unserved kind is asked for until it is served, and delays nothing else.
 func TestNotServed(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot, v1alpha1.OperationExpansion)})
 	c.served = map[string]string{}
@@ -287,8 +287,8 @@ func bigger(pvc *corev1.PersistentVolumeClaim) {
 	pvc.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 }
 
-// An expansion has its ticket until its PersistentVolume is as large as it is to be, whatever the
-// claim's status says.
+// An expansion has its ticket until its PersistentVolume has the requested size, with any status of the
+// claim.
 func TestExpansion(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationExpansion)})
 	c.lead()
@@ -326,7 +326,7 @@ func TestClone(t *testing.T) {
 	c.noTicket("clone-uid-of-copy")
 }
 
-// A ticket of somebody else is left alone, and said.
+// A foreign ticket of the name is left alone and reported.
 func TestTaken(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "expansion-uid-of-a", UID: "foreign"},
@@ -342,7 +342,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// What a namespace has no event left for is told later.
+// An event beyond a namespace's limit is sent later.
 func TestToldLater(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot)})
 	c.mute = 1
@@ -355,8 +355,8 @@ func TestToldLater(t *testing.T) {
 	c.eventually("that it is told", func() bool { return c.said("held VolumeSnapshot of-s TicketNameTaken") })
 }
 
-// What the API server refuses for one does not keep others waiting, is said, and is tried again: also where a
-// webhook denies it, whatever code that gives.
+// A refusal for one claim does not delay others, is reported, and is retried: also a webhook's denial with
+// any code.
 func TestRefused(t *testing.T) {
 	for _, refusal := range []metav1.Status{
 		{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"},
@@ -403,7 +403,7 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 	c.eventually("that it is ordered no more", func() bool { return c.ordered() == 0 })
 }
 
-// A ticket that somebody deletes as soon as it is there is made anew.
+// A ticket that is deleted at once is made again.
 func TestDeletedAtOnce(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	var mu sync.Mutex
@@ -455,8 +455,7 @@ func TestGoneBeforeTheInformerKnows(t *testing.T) {
 	}
 }
 
-// forged is a ticket that somebody has made by the name, the labels and the shape of Moorage's,
-// for an operation of nothing.
+// forged is a foreign ticket with the name, the labels and the shape of Moorage's, without an operation.
 func (c *cluster) forged(namespace, owner string) {
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "snapshot-" + owner, UID: types.UID("forged-" + owner),
@@ -466,7 +465,7 @@ func (c *cluster) forged(namespace, owner string) {
 	})
 }
 
-// Tickets that are to be ended, however many, hold up none that is to be made.
+// Tickets to end, in any number, do not delay tickets to make.
 func TestEndsHoldUpNothing(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	gate := make(chan struct{})
@@ -497,12 +496,12 @@ func TestEndsHoldUpNothing(t *testing.T) {
 	})
 }
 
-// Namespaces take turns: tickets of one that are made slowly, as where a webhook is slow there, keep those
-// of another waiting for one of them and no more.
+// Namespaces take turns: slow creations in a namespace, for example by a webhook there, delay another
+// namespace by one creation at most.
 func TestTicketsOfNamespacesTakeTurns(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	gate := make(chan struct{})
-	var begun, before atomic.Int32 // of the slow ones, and when the other one comes
+	var begun, before atomic.Int32 // the slow ones begun, and their number when the fast one comes
 	c.Intercept(func(r apitest.Request, serve func()) error {
 		switch {
 		case r.Verb != "create":
@@ -535,8 +534,7 @@ func TestTicketsOfNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// A ticket alone, whoever has made it, does not have the contents of snapshots watched: a policy
-// does.
+// A ticket alone, from any author, does not start a watch of snapshots' contents. A policy does.
 func TestTicketStartsNoWatch(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	c.forged("evil", "o")

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// AskOften has a Watcher ask at once again whether what was not served is.
+// AskOften has a Watcher ask again at once whether an unserved kind is served.
 func AskOften(w *Watcher) { w.every = time.Millisecond }
 
 // There says whether a controller counts a ticket of its own by some facts, and whether it reads

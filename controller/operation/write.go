@@ -52,8 +52,8 @@ func (c *Controller) order(plan operation.Plan) {
 	}
 }
 
-// write makes or ends a ticket, by the order of the last look. A failed write is repeated after a
-// pause, for as long as it is ordered.
+// write makes or ends a ticket, by the order of the last look. A failed write is repeated after a pause,
+// while it is ordered.
 func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	c.mu.Lock()
 	w, ordered := c.todo[id]

@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// What has no effect is said once, again of a newer generation, and taken back when that is over; what others have put
-// there stays.
+// A field without effect is reported once, again for a newer generation, and taken back when it is over;
+// other writers' conditions stay.
 func TestJudge(t *testing.T) {
 	then, now := time.Unix(1, 0), time.Unix(2, 0)
 	cooperative := Config{Arbiter: rules.Arbiter{Cooperative: true}}

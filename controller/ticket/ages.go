@@ -17,7 +17,7 @@ type ages struct {
 
 type age struct {
 	uid     string
-	renewed string // the renewal from which on it is counted
+	renewed string // its time counts from this renewal
 	first   time.Time
 	before  time.Duration // what earlier processes counted
 }
@@ -37,7 +37,7 @@ func (a *ages) of(t *ledger.Ticket, renewed string, before time.Duration, now ti
 	return now.Sub(known.first) + known.before, fresh
 }
 
-// forget forgets a ticket that is gone, whoever has deleted it.
+// forget forgets a deleted ticket.
 func (a *ages) forget(id ledger.TicketID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

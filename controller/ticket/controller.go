@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Cache is what is known: package watch has it.
+// Cache is the view of the cluster; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
@@ -37,7 +37,7 @@ type Config struct {
 	Events  *report.Events  // may be nil
 }
 
-// Validate says what is missing.
+// Validate names a missing field.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Write == nil || c.Now == nil {
 		return errors.New("ticket: Cache, Write and Now are needed")
@@ -68,6 +68,6 @@ func (c *Controller) Add(id ledger.TicketID) { c.queue.Add(id) }
 // Depth is how many tickets are due to be looked at. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
 
-// Run works until ctx is done, and returns when the last write is answered or
-// cancelled. So many tickets are looked after at once.
+// Run works until ctx is done, and returns when the last write is answered or cancelled. It handles workers
+// tickets at once.
 func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }

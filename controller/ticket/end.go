@@ -14,9 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
-// endByNode ends a ticket whose node is emptied or gone, as it and its policies say. Otherwise it
-// returns how long it has left at most before it must be looked at: 0 when no such time runs, negative
-// when it is over. How much of the time is over is written down in steps.
+// endByNode ends a ticket whose node is drained or gone, by its own and its policies' rules. Otherwise it
+// returns the longest time until the next check: 0 if no such time runs, negative if it is over. The
+// progress of the time is written in steps.
 func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	end := rules.EndOf(s, t, c.config.Now())
 	if end.Cause != "" {
@@ -31,10 +31,11 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 	return end.Again, c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next))
 }
 
-// end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not
-// deleted, since its node is not as it was decided on, nothing is told, and the error is protocol.ErrStale.
-// It returns what endByNode does. One that is being deleted already is kept by its finalizers: whoever set
-// them knows, and it counts as any other ticket until they are gone, so there is no end to wait for.
+// end carries out the end of a ticket, and tells the ticket and its owner why. If the ticket is not
+// deleted, since its node has changed since the decision, nothing is told, and the error is
+// protocol.ErrStale. It returns endByNode's result. A ticket that is already being deleted is kept by its
+// finalizers: their author knows, and it counts as any ticket until they are gone, so that there is no end
+// to wait for.
 func (c *Controller) end(ctx context.Context, task protocol.Task, cause rules.EndCause) (time.Duration, error) {
 	object, _ := c.config.Cache.Ticket(task.Ticket.ID)
 	if object != nil && object.DeletionTimestamp != nil {

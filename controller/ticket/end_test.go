@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// gone is a granted ticket whose node is no more, and the events about it.
+// gone is a granted ticket with a deleted node, and the events about it.
 func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *time.Time, *record.FakeRecorder) {
 	t.Helper()
 	k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -34,8 +34,8 @@ func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *tim
 	return m, c, &clock, recorder
 }
 
-// A ticket whose Node was deleted ends when the policy's time is over; how much of it is over is written
-// down in steps, and the next leader goes on from there. The ticket's owner is told why.
+// A ticket whose Node was deleted ends when the policy's time is over. The progress is written in steps,
+// and the next leader continues from there. The ticket's owner is told why.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	m, first, clock, recorder := gone(t, func(*ledger.Ticket) {})
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
@@ -72,8 +72,8 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	}
 }
 
-// A node that a consistent read shows to be there, Ready again, or not cordoned any more keeps its
-// tickets, whatever an informer has missed. Nobody is told that one has ended, with finalizers or without.
+// A node that a consistent read shows as existing, Ready again, or no longer cordoned keeps its tickets,
+// also if an informer has missed that. No end is told, with finalizers or without.
 func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 	after := time.Minute
 	for name, seen := range map[string]func(*ledger.NodeState) ledger.Event{
@@ -110,7 +110,8 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 	}
 }
 
-// One whose node is as it was decided on ends, and its owner is told, also while a finalizer keeps it.
+// A ticket ends if its node is unchanged since the decision, and its owner is told, also while a finalizer
+// keeps it.
 func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
 	after := time.Minute
 	for _, finalizers := range []bool{false, true} {
@@ -129,8 +130,8 @@ func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
 	}
 }
 
-// A ticket that ends with a cordon is deleted at once, and one that is being deleted already is left to
-// whoever keeps it.
+// A ticket that ends with a cordon is deleted at once. A ticket that is already being deleted is left to
+// its finalizers.
 func TestTicketEndsOnDrain(t *testing.T) {
 	for name, deleting := range map[string]bool{"it exists": false, "it is being deleted": true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain })
@@ -150,8 +151,8 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	}
 }
 
-// A ticket that has a time of its own ends with its node, too, where its status can't be written: the
-// seconds that are to be written down are those of its own time.
+// A ticket with its own time also ends with its node if its status can't be written: the seconds to write
+// are those of its own time.
 func TestTicketWithTimeLeftEndsWithItsNode(t *testing.T) {
 	m, c, clock, _ := gone(t, func(k *ledger.Ticket) { k.TTLSeconds = 7200 })
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}

@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// What earlier processes counted counts once, and a ticket of the same name is
-// another one.
+// Earlier processes' time counts once. A later ticket of the same name is separate.
 func TestAges(t *testing.T) {
 	a := newAges()
 	k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -77,8 +76,7 @@ func (m *mortal) Carry(ctx context.Context, task protocol.Task, status write.Sta
 	return ticketwriter.Carry(ctx, m, task, status)
 }
 
-// A ticket's time goes on under another leader, from what is written on it; and
-// nothing is kept of a ticket that is gone, whoever has deleted it.
+// A ticket's time continues under another leader, from its status. Nothing is kept of a deleted ticket.
 func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 600
@@ -116,8 +114,8 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	}
 }
 
-// Where the status of a ticket can't be written, as where etcd is full and takes nothing but deletions, it is looked at
-// again when its time is over, or that of its node, whatever the pause after the failures is by then.
+// If the status of a ticket can't be written, for example because etcd is full and accepts only deletions,
+// it is checked again when its own or its node's time is over, for any pause after the failures.
 func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
 	for name, after := range map[string]time.Duration{"its own time": 600 * time.Second, "that of its node": 6 * time.Minute} {
 		k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -143,8 +141,8 @@ func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
 	}
 }
 
-// Whoever needs a ticket for longer says so, and its time begins anew: once for each time that
-// it is said, whoever leads.
+// A user that needs a ticket for longer renews it, and its time begins anew: once for each renewal, under
+// any leader.
 func TestTimeToLiveIsRenewed(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 100
@@ -166,7 +164,7 @@ func TestTimeToLiveIsRenewed(t *testing.T) {
 	looks(5*time.Second, "once", false, 0)
 	looks(90*time.Second, "once", false, 90)
 	c = leader()
-	looks(time.Hour, "once", false, 90) // counts only what it has seen itself
+	looks(time.Hour, "once", false, 90) // counts only its own observation
 	looks(5*time.Second, strings.Repeat("ü", 65), false, 0)
 	if got := m.object.Status.Renewed; got != strings.Repeat("ü", 64) {
 		t.Errorf("the status says that it was renewed by %q", got)
@@ -189,8 +187,8 @@ func (o *once) Carry(ctx context.Context, task protocol.Task, status write.Statu
 	return o.mortal.Carry(ctx, task, status)
 }
 
-// A renewal whose write fails is written as soon as that can be: whoever leads next goes on counting
-// from it, and does not begin the whole time anew.
+// A renewal whose write fails is written as soon as possible: the next leader continues from it, and does
+// not begin the whole time anew.
 func TestRenewalIsWrittenAgain(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 3600

@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// leftover is a cache of one ticket, which the ledger does not know, and a writer that keeps what it is asked to write.
+// leftover is a cache of one ticket that the ledger does not know, and a writer that keeps its requests.
 type leftover struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -31,8 +31,7 @@ func (l *leftover) Carry(_ context.Context, task protocol.Task, _ write.Status) 
 	return nil
 }
 
-// A ticket that an earlier release made for a pod is deleted, as exactly the object that was seen; no other ticket is,
-// nor is one twice.
+// An earlier release's ticket for a pod is deleted, exactly the seen object and once. No other ticket is.
 func TestTicketsOfPodsAreDeleted(t *testing.T) {
 	deleted := metav1.NewTime(now)
 	for name, test := range map[string]struct {

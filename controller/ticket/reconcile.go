@@ -34,8 +34,8 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 // typeOfPods is the type of the tickets that earlier releases made for pods.
 const typeOfPods v1alpha1.TicketType = "Pod"
 
-// dropOfPod deletes a ticket that an earlier release made for a pod. The ledger does not take it in, and nobody
-// else would end it before its pod is gone.
+// dropOfPod deletes an earlier release's ticket for a pod. The ledger ignores it, and nothing else would
+// end it before its pod is gone.
 func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
 	object, ok := c.config.Cache.Ticket(id)
 	if !ok || object.Spec.Type != typeOfPods || object.DeletionTimestamp != nil {
@@ -50,7 +50,7 @@ func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger
 	if left < 0 {
 		return 0, err
 	}
-	// Also where what is over of its own time can't be written: the end of its node's is no such write.
+	// This comes also if its own time can't be written: the end by its node needs no such write.
 	ended, failed := c.endByNode(ctx, s, t)
 	if ended < 0 {
 		return 0, failed
@@ -63,13 +63,13 @@ func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger
 	return protocol.Sooner(left, again), err
 }
 
-// waitsAgain is when a granted ticket is looked at again that waits for its volumes: why it does so may change by
-// time alone, or by what others do, of which nobody tells it.
+// waitsAgain is the interval of checks for a granted ticket that waits for its volumes: its reason may
+// change by time alone, or by actors whose changes are not watched.
 const waitsAgain = 30 * time.Second
 
-// satisfied keeps condition Satisfied of a granted ticket. It is written together with
-// the loss of the grant (granted), and is not True of any other ticket. It returns after how long a
-// ticket is to be looked at again that waits for its volumes.
+// satisfied keeps condition Satisfied of a granted ticket. It is written together with the loss of the
+// grant (granted), and is not True on any other ticket. It returns the time until the next check of a
+// ticket that waits for its volumes.
 func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (again time.Duration, err error) {
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if !ok || object.ResourceVersion != t.Version {
@@ -114,9 +114,8 @@ func passes(t *v1alpha1.VolumeTicket, v rules.Verdict) bool {
 	return true
 }
 
-// expire ends a ticket whose time is over. Otherwise it returns how long it
-// has left at most before it must be looked at: 0 when it has no end, negative
-// when it is over.
+// expire ends a ticket whose time is over. Otherwise it returns the longest time until the next check: 0 if
+// it has no end, negative if it is over.
 func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duration, error) {
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if t.TTLSeconds == 0 || !ok {
@@ -132,8 +131,8 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 		return c.end(ctx, protocol.Ending(t), rules.EndTimeOver)
 	}
 	step := rules.TTLStep(t.TTLSeconds)
-	// A renewal is written at once, until that has succeeded; one of a ticket of which nothing is
-	// counted yet with its first step.
+	// A renewal is written at once, until that succeeds; for a ticket without counted time, with its first
+	// step.
 	unwritten := renewed != object.Status.Renewed && (fresh || object.Status.TTLElapsedSeconds > 0)
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || unwritten {
 		next := object.DeepCopy()
@@ -148,8 +147,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 // maxRenewal is how many characters of a renewal count.
 const maxRenewal = 64
 
-// renewal is the value from which on the time of a ticket is counted; empty: since it was
-// made.
+// renewal is the value that starts a ticket's time; empty: its creation.
 func renewal(t *v1alpha1.VolumeTicket) string {
 	value := []rune(strings.ToValidUTF8(t.Annotations[v1alpha1.AnnotationRenewed], ""))
 	return string(value[:min(len(value), maxRenewal)])

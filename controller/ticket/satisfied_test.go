@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// kept is a writer that keeps one ticket as it is written.
+// kept is a writer that keeps the written ticket.
 type kept struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -58,8 +58,8 @@ func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
 	}
 }
 
-// What a granted ticket waits for may become a reason that lasts by time alone, as where a driver does not answer
-// a detach for a minute: of a volume that nodes share no hold says so, and nothing touches the ticket.
+// A granted ticket's reason to wait may come to last by time alone, for example a detach that the driver
+// leaves unanswered for a minute: for a shared volume no hold says so, and nothing touches the ticket.
 func TestWaitThatLastsByTimeAloneIsTold(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted

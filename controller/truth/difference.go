@@ -24,10 +24,9 @@ const (
 	StepOverdue = "StepOverdue"
 	// TicketOverdue: a ticket is not decided, or has a grant that it has lost.
 	TicketOverdue = "TicketOverdue"
-	// StatusDiffers: a pod's annotation calls a volume safe to mount that is
-	// not, or the other way round.
+	// StatusDiffers: a pod's annotation calls an unsafe volume safe to mount, or the reverse.
 	StatusDiffers = "StatusDiffers"
-	// OtherController: somebody else makes VolumeAttachments in Standalone mode.
+	// OtherController: a foreign controller makes VolumeAttachments in Standalone mode.
 	OtherController = "OtherController"
 	// Unaccounted: the driver has a volume published where no VolumeAttachment
 	// accounts for it, as moorage-attacher has told.
@@ -43,7 +42,7 @@ func Codes() []string {
 type Difference struct {
 	Code    string
 	Message string
-	Volume  ledger.VolumeID // the volume whose stage looks again; zero for none
+	Volume  ledger.VolumeID // the volume for the stage's next check; zero: none
 	Pod     string          // the UID of the pod whose status is written again
 	Ticket  ledger.TicketID // the ticket to decide
 	At      report.Object   // what the event is about

@@ -42,9 +42,8 @@ func (w *world) says(safe bool) {
 		Annotations: map[string]string{v1alpha1.AnnotationVolumeStatus: annotation}}}
 }
 
-// Each of the five sources is compared with the others: when it alone says
-// otherwise, that is told within two rounds, and handed to the stage that
-// repairs it.
+// Each of the five sources is compared with the rest: a lone difference is reported within two rounds, and
+// handed to the stage that repairs it.
 func TestEverySource(t *testing.T) {
 	moved := hold("n2")
 	moved.Hold.Version = "20"

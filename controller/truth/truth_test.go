@@ -26,7 +26,7 @@ var (
 	now  = time.Unix(1000, 0)
 )
 
-// world is a checker on a ledger, and what it does.
+// world is a checker on a ledger, with its reports.
 type world struct {
 	*Checker
 	t        *testing.T
@@ -37,7 +37,7 @@ type world struct {
 	repaired []string
 }
 
-// recorder keeps what events are about, too.
+// recorder also keeps the objects of events.
 type recorder struct {
 	*record.FakeRecorder
 	about []corev1.ObjectReference
@@ -129,7 +129,7 @@ func hold(node ledger.NodeName) ledger.HoldSeen {
 		Requesters: []ledger.Requester{{Namespace: "s", Name: "db", UID: "p"}}}}
 }
 
-// What is to be done in two rounds in a row is told once, and handed on in each.
+// Work that is due in two rounds in a row is reported once, and handed on in each.
 func TestOverdue(t *testing.T) {
 	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
 	w.Round()
@@ -165,7 +165,7 @@ func TestWaitingForItsTurn(t *testing.T) {
 	w.told(StepOverdue)
 }
 
-// A ticket that nobody decides on.
+// A ticket without a decision.
 func TestTicketOverdue(t *testing.T) {
 	id := ledger.TicketID{Namespace: "s", Name: "keep"}
 	w := start(t, rules.Arbiter{}, ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
@@ -177,8 +177,7 @@ func TestTicketOverdue(t *testing.T) {
 	}
 }
 
-// What the attacher has told of the driver's list is told once, and again only
-// when it was over in between.
+// The attacher's report of the driver's list is reported once, and again only after it was over.
 func TestUnaccounted(t *testing.T) {
 	pv := ledger.PersistentVolume{
 		Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode,
@@ -194,7 +193,7 @@ func TestUnaccounted(t *testing.T) {
 	w.told()
 }
 
-// What is wrong at any instant is told at once.
+// A fault at any instant is reported at once.
 func TestAtOnce(t *testing.T) {
 	w := start(t, rules.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))
 	w.Look(disk)
@@ -210,8 +209,7 @@ func TestAtOnce(t *testing.T) {
 	w.told(AttachedTwice)
 }
 
-// In Standalone mode nobody else should make attachments; those that were there
-// before are adopted without a word.
+// In Standalone mode no other controller should make attachments; earlier ones are adopted silently.
 func TestOtherController(t *testing.T) {
 	theirs := func(a *ledger.Attachment) { a.Ours = false }
 	w := start(t, rules.Arbiter{}, attachment("n1", theirs))
@@ -260,7 +258,7 @@ func TestStatusDiffers(t *testing.T) {
 	w.told()
 }
 
-// kubectl describe finds events by the UID of what they are about.
+// kubectl describe finds events by their object's UID.
 func TestEventsAreFound(t *testing.T) {
 	id := ledger.TicketID{Namespace: "s", Name: "keep"}
 	w := start(t, rules.Arbiter{})

@@ -14,8 +14,8 @@ import (
 // zones.
 type NodeAffinity struct{ terms unique.Handle[string] }
 
-// NodeTerm is one term of a NodeAffinity: a node matches it that meets all of its
-// requirements. A term without requirements matches no node.
+// NodeTerm is one term of a NodeAffinity: a node matches if it meets all of its requirements. A term
+// without requirements matches no node.
 type NodeTerm struct {
 	Labels []NodeRequirement // of the node's labels
 	Fields []NodeRequirement // of the node's fields; only metadata.name exists
@@ -41,9 +41,8 @@ const (
 	NodeLt           NodeOperator = 'l'
 )
 
-// The terms are kept as text, each part followed by its separator: labels, keys and
-// values can hold none of these. A requirement begins with its operator, that of a
-// field with onField before it.
+// The terms are kept as text, each part followed by its separator, which labels, keys and values can't
+// contain. A requirement begins with its operator; for a field, onField precedes it.
 const (
 	afterTerm        = "\x01"
 	afterRequirement = "\x02"
@@ -87,8 +86,8 @@ func (t NodeTerm) valid() bool {
 	return len(t.Labels)+len(t.Fields) > 0
 }
 
-// valid says whether the operator is known, and has as many values as it takes, each
-// one that a label can have.
+// valid says whether the operator is known and has the right number of values, all of them possible label
+// values.
 func (r NodeRequirement) valid() bool {
 	for _, v := range r.Values {
 		if !labelValue(v) {

@@ -26,8 +26,7 @@ func TestChangedLabelsTouchTheNode(t *testing.T) {
 	}
 }
 
-// A volume's node affinity: a term asks for labels that a node has, lacks or compares, or for its name;
-// a node has to meet all of one term.
+// A node has to meet all requirements of one term: labels that it has, lacks or compares, or its name.
 func TestWhereVolumesCanBeUsed(t *testing.T) {
 	label := func(op NodeOperator, values ...string) NodeRequirement { return NodeRequirement{"zone", op, values} }
 	field := func(op NodeOperator, value string) NodeRequirement {

@@ -21,8 +21,8 @@ func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	}
 }
 
-// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end
-// was not seen.
+// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end was
+// not seen.
 func TestNamesThatAreGivenAnew(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -47,8 +47,8 @@ func TestNamesThatAreGivenAnew(t *testing.T) {
 	}
 }
 
-// An attachment that was made again under its name is of the volume that the name leads
-// to, also when its PersistentVolume has been made again for another disk.
+// An attachment that was made again under its name is of the volume that leads to this name, also if its
+// PersistentVolume has been made again for another disk.
 func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	l, v, other := New(), VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv"}
@@ -92,7 +92,7 @@ func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	}
 }
 
-// A ticket is told about its claim, also if that leads to no volume: it waits for something else then.
+// A ticket is told about its claim, also if that leads to no volume: then it waits for something else.
 func TestTicketsHearOfTheirClaims(t *testing.T) {
 	l, key := New(), ClaimKey{Namespace: "ns", Name: "data"}
 	l.Apply(start, StorageClass{Name: "late", Version: "1", Driver: "d", WaitForFirst: true})
@@ -105,8 +105,8 @@ func TestTicketsHearOfTheirClaims(t *testing.T) {
 	}
 }
 
-// A pod that is bound after its claim's PersistentVolume has gone may use the volume attached for it at
-// its node, in a process that has seen the PersistentVolume and in a later one.
+// A pod that is bound after its claim's PersistentVolume is gone may use the volume attached for it at its
+// node, in a process that has seen the PersistentVolume and in a later one.
 func TestPodOfALostClaim(t *testing.T) {
 	v := VolumeID{"d", "v"}
 	key := ClaimKey{"ns", "data"}

@@ -20,7 +20,7 @@ func (s Snapshot) MountedAlone(v VolumeID) []NodeName {
 	return nil
 }
 
-// forgotMounted says whether a word has a volume mounted that the kubelet has forgotten.
+// forgotMounted says whether a report has a mounted volume that the kubelet has forgotten.
 func (w *NodeWord) forgotMounted(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -30,7 +30,7 @@ func (w *NodeWord) forgotMounted(v VolumeID) bool {
 	return forgot && mounted
 }
 
-// keepAlone looks again whether nothing but the node's word says that a volume is mounted there.
+// keepAlone checks again whether only the node's report says that a volume is mounted there.
 func (l *Ledger) keepAlone(t *Touched, v VolumeID, n NodeName) {
 	var was []NodeName
 	if rec := l.facts.alone.get(v); rec != nil {
@@ -52,7 +52,7 @@ func (l *Ledger) keepAlone(t *Touched, v VolumeID, n NodeName) {
 	t.volume(v)
 }
 
-// keepAllAlone looks again at all that two words of a node have as forgotten.
+// keepAllAlone checks again all volumes that two reports of a node have as forgotten.
 func (l *Ledger) keepAllAlone(t *Touched, was, is *NodeWord, n NodeName) {
 	for _, w := range []*NodeWord{was, is} {
 		if w != nil {

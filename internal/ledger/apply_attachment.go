@@ -19,7 +19,7 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 		a.NodeID = old.to.nodeID
 	}
 	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
-		// As nearly always: only its status has changed.
+		// The common case: only its status has changed.
 		packed := a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own)
 		packed.byName = old.byName
 		l.writeAttachment(now, t, old, a.Name, packed)
@@ -34,7 +34,7 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// newAttachment takes in an attachment that was not known, or was another one.
+// newAttachment takes in an attachment that is new, or that was another one.
 func (l *Ledger) newAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment) {
 	same := old
 	if old != nil && !old.is(a.UID) {
@@ -82,16 +82,15 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	}
 }
 
-// source is the volume of an attachment: the volume for which it was made (old, if not nil, is the
-// known state before), and whether only its name says so. Without one it stands for a volume of its
-// own.
+// source is the volume of an attachment: the volume for which it was made (old, if not nil, is its known
+// state before), and whether only its name says so. Without a source it has a placeholder volume.
 func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byName bool) {
 	if !a.Inline.IsZero() {
 		return a.Inline, false
 	}
 	known := old != nil && old.at().IsReal()
 	if known && !old.byName {
-		return old.at(), false // also if its PersistentVolume has gone
+		return old.at(), false // also if its PersistentVolume is gone
 	}
 	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() && !madeForAnother(a, pv.Volume) {
 		return pv.Volume, false
@@ -105,10 +104,10 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 	return unknownSource(a.Driver, a.Name), false
 }
 
-// madeForAnother says whether an attachment was not made for the volume that its PersistentVolume names
-// now: its name is of the form that follows from volume and node, and does not follow from these. A
-// PersistentVolume of this name was deleted, and made again for another disk. A name of any other form
-// says nothing of a volume.
+// madeForAnother says whether an attachment was not made for the present volume of its PersistentVolume:
+// its name has the form that follows from volume and node, but does not follow from these. A
+// PersistentVolume of this name was deleted, and made again for another disk. A name of any other form says
+// nothing of a volume.
 func madeForAnother(a *Attachment, v VolumeID) bool {
 	return NamesAnother(a.Name, v, a.Node)
 }
@@ -135,13 +134,13 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	switch {
 	case at != old.at():
 		l.replaceAttachment(now, t, old, a, at, byName)
-	case byName != old.byName: // it says the same as the name
+	case byName != old.byName: // it agrees with the name
 		l.unlinkAttachment(old, name)
 		l.changeNodeVolume(now, t, at, old.to.node, func(p *NodeVolume) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
 	}
 }
 
-// amend changes what the ledger knows about an attachment at a node beside the object.
+// amend changes the ledger's own facts about an attachment at a node.
 func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachmentRecord)) {
 	amended := *r
 	amended.gen = l.gen
@@ -151,8 +150,7 @@ func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachme
 	p.putAttachment(&amended)
 }
 
-// writeAttachment puts an attachment's record in the place of its old one, and
-// at its place.
+// writeAttachment replaces an attachment's record, also at its place.
 func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecord, name string, rec attachmentRecord) {
 	rec.gen = l.gen
 	rec.noteDeletion(old, now.Sub(l.facts.epoch))
@@ -201,8 +199,8 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 	l.forgetReported(r.to.node, r.at())
 }
 
-// forgetReported: the last attachment of a volume at a node was seen to go, so the volume is not in
-// doubt when the Node is made again, unless it may have been left there.
+// forgetReported: the last attachment of a volume at a node was seen to go, so the volume is not in doubt
+// when the Node is made again, unless it may have been left there.
 func (l *Ledger) forgetReported(n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (p.HasAttachments() || p.Left) {
 		return
@@ -231,9 +229,8 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// sourceTaken has the volume looked at that the PersistentVolume of a new attachment names: it may be
-// another one, and wait until this has gone. Then the PersistentVolume knows this attachment's volume
-// as well.
+// sourceTaken touches the present volume of a new attachment's PersistentVolume: it may be another volume,
+// and wait until the attachment is gone. Then the PersistentVolume knows this attachment's volume as well.
 func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRecord) {
 	rec := l.facts.pvs.get(pv)
 	if rec != nil {
@@ -245,9 +242,8 @@ func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRe
 	}
 }
 
-// sourceFree has the volume looked at that the PersistentVolume of an attachment names, when
-// that has gone: it may be another one than the attachment was of, and wait for this
-// (arbiter, VolumeReplaced).
+// sourceFree touches the present volume of an ended attachment's PersistentVolume: it may differ from the
+// attachment's volume, and wait for its end (rules, VolumeReplaced).
 func (l *Ledger) sourceFree(t *Touched, r *attachmentRecord) {
 	rec := l.facts.pvs.get(r.pv)
 	if rec == nil {
@@ -261,8 +257,8 @@ func (l *Ledger) sourceFree(t *Touched, r *attachmentRecord) {
 	}
 }
 
-// unlinkAttachment removes an attachment from the lists of attachments that wait for their
-// PersistentVolume or volume.
+// unlinkAttachment removes an attachment from the lists of attachments that wait for their PersistentVolume
+// or volume.
 func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
 	if !r.at().IsReal() {
 		u := l.unmatchedAt(driverNode{r.to.driver, r.to.node})
@@ -300,8 +296,7 @@ func (e RefusalsOver) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// exhausted notes whether a driver's last word on room at a node is that there
-// is none.
+// exhausted notes whether a driver last reported no room at a node.
 func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 	if l.facts.nodes.get(n).Driver(driver).Exhausted == is {
 		return

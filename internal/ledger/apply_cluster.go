@@ -17,7 +17,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	inUse, reported := distinct(s.InUse), distinct(s.Reported)
 	s.InUse, s.Reported = nil, nil
-	s.Reporting = s.Reporting || known && old.Reporting // of this object, once is for ever
+	s.Reporting = s.Reporting || known && old.Reporting // of this object, once is forever
 	rec := l.node(s.Name)
 	since, wasReady := rec.NotReady, rec.Exists && rec.Ready == ReadyTrue
 	if !known || another(rec.NodeState, s) {
@@ -62,12 +62,12 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		l.cloneGone(now, t, was.SystemUUID)
 	}
 	if rec := l.node(s.Name); answered != rec.Answers() || was.SystemUUID != s.SystemUUID {
-		// Its word may have been seen before the Node that it is about, or before that named the machine of a doubt.
+		// Its report may have been seen before its Node, or before the Node named the machine of a doubt.
 		l.lookedForAll(now, t, rec)
 	}
 }
 
-// SameHealth says whether two states of a Node tell the same of its health, and of the machine and boot that it names.
+// SameHealth says whether two states of a Node agree on its health, machine and boot.
 func (s *NodeState) SameHealth(other *NodeState) bool {
 	return s.Ready == other.Ready && s.OutOfService == other.OutOfService && s.Shutdown == other.Shutdown &&
 		s.Managed == other.Managed && s.Draining == other.Draining && s.Reporting == other.Reporting && s.BootID == other.BootID &&
@@ -79,8 +79,8 @@ func (s *NodeState) SameHealth(other *NodeState) bool {
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, was, s)
-	// First the entries that are there, then the missing entries: a place that stays is never lost in
-	// between, and its clock runs on.
+	// First the present entries, then the missing ones: a place that stays is never lost in between, and
+	// its clock continues.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
 	if known {
@@ -96,7 +96,7 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	}
 }
 
-// taintedAt is when a taint that a Node has, or has not, was seen there first.
+// taintedAt is when a taint was first seen on a Node.
 func taintedAt(at time.Time, has, known bool, now time.Time) time.Time {
 	switch {
 	case !has:
@@ -107,26 +107,25 @@ func taintedAt(at time.Time, has, known bool, now time.Time) time.Time {
 	return at
 }
 
-// another says whether a node that is not Ready was Ready since its last state was
-// seen: the same is said of it again, since another time.
+// another says whether a node that is not Ready was Ready since its last seen state: its condition is the
+// same, but since another time.
 func another(was, is NodeState) bool { return was.Ready == is.Ready && was.ReadySince != is.ReadySince }
 
-// forgetLease forgets what the Lease has told of an outage that is over: what the kubelet
-// writes while the node is Ready says nothing of the next one.
+// forgetLease forgets the Lease's facts of an ended outage: a kubelet's writes while the node is Ready say
+// nothing of the next one.
 func (n *Node) forgetLease() {
 	n.Heard, n.Renewed, n.RenewedAt, n.LeaseRead = time.Time{}, 0, time.Time{}, time.Time{}
 	n.UnreadSince, n.ReadAgain, n.Unread = time.Time{}, time.Time{}, 0
 }
 
-// leaseGap is for how long at most a Lease need not have been read where the node
-// controller calls the node Unknown: it does so after it has heard nothing for at least
-// this long (kube-controller-manager, --node-monitor-grace-period).
+// leaseGap is the longest time in which a Lease need not have been read if the node controller calls the
+// node Unknown: it does so after it has heard nothing for at least this long (kube-controller-manager,
+// --node-monitor-grace-period).
 const leaseGap = 40 * time.Second
 
-// wrote is when the kubelet of a node that goes on not to be Ready may have written last, as a new
-// state of the node shows; zero: the state shows nothing. Only kubelets write False. Unknown is the
-// node controller's report: before that the kubelet was silent only as long as this process read its
-// Lease and saw no renewal.
+// wrote is when the kubelet of a node that stays not Ready may have written last, by a new state of the
+// node; zero: the state shows nothing. Only kubelets write False. Unknown is the node controller's report:
+// before that the kubelet was silent only while this process read its Lease and saw no renewal.
 func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 	switch {
 	case n.Ready == ReadyUnknown && is.Ready == ReadyFalse:
@@ -141,7 +140,7 @@ func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// distinct is a list without doubles; nearly always the list itself.
+// distinct is a list without duplicates; nearly always the list itself.
 func distinct(list []VolumeID) []VolumeID {
 	if slices.IsSortedFunc(list, func(a, b VolumeID) int { return cmp.Or(a.Compare(b), -1) }) {
 		return list
@@ -151,8 +150,8 @@ func distinct(list []VolumeID) []VolumeID {
 	return slices.Compact(list)
 }
 
-// list sets one bit of the NodeVolumes that a list of the node's status names. The
-// usual report changes nothing, and then costs one look-up a volume.
+// list sets one bit of the NodeVolumes in a list of the node's status. The usual report changes nothing,
+// and costs one look-up a volume.
 func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*NodeVolume) *bool) {
 	for _, v := range is {
 		if p := l.facts.volumes.get(v).NodeVolume(n); p == nil || !*bit(p) {
@@ -164,8 +163,8 @@ func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit 
 	}
 }
 
-// unlist clears the bit of the node's NodeVolumes that the list does not name.
-// total is how many places have it: the list's length when there are none.
+// unlist clears the bit of the node's NodeVolumes that the list omits. total is how many places have it:
+// the list's length if there are none.
 func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*NodeVolume) *bool) {
 	rec := l.facts.nodes.get(n)
 	if rec == nil || total(rec) == len(is) {
@@ -193,7 +192,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.node(e.Name)
 	// Its volumes in use stay in use: a deleted Node object proves nothing.
 	wasReady, machine := rec.Ready == ReadyTrue, rec.SystemUUID
-	defer func() { l.cloneGone(now, t, machine) }() // when nothing is known of it any more
+	defer func() { l.cloneGone(now, t, machine) }() // once no facts of it are left
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
 	rec.OutOfServiceAt, rec.ShutdownAt, rec.FencedAt = time.Time{}, time.Time{}, nil
@@ -209,7 +208,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range rec.At() {
 		switch p := l.facts.volumes.get(v).NodeVolume(e.Name); {
 		case !p.Reported:
-		case v.NoAttach(): // nothing else says that the machine may have it
+		case v.NoAttach(): // only this says that the machine may have it
 			l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
 		case !p.outlived():
 			rec.left = append(rec.left, v)
@@ -219,8 +218,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// cloneGone takes in that a node has no longer a systemUUID: for the last node with it, a boot may be
-// over.
+// cloneGone takes in that a node no longer has a systemUUID: for the last node with it, a boot may be over.
 func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	if machine == "" {
 		return
@@ -309,7 +307,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.HoldUnanswered = 0
 	if rec.Hold.saysTheSame(&hold) {
 		// A grant has made another version of it. That wakes no ticket: if the API server refuses the
-		// ticket's status, the grant is tried again after a pause.
+		// ticket's status, the grant is retried after a pause.
 		rec.Hold = &hold
 		if doubted {
 			t.volume(e.Volume)
@@ -328,14 +326,14 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), hold.held(e.Volume))
 	if n := hold.held(e.Volume); n != "" && n == was.held(e.Volume) && was.SystemUUID != hold.SystemUUID {
-		l.trust(now, t, n, e.Volume) // it has been given to another machine of the name
+		l.trust(now, t, n, e.Volume) // it was given to another machine of the name
 	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
 }
 
-// saysTheSame says whether two states of a hold that the API server has differ in nothing but
-// their versions and how often they were written before a grant.
+// saysTheSame says whether two written states of a hold differ only in their versions and in the count of
+// writes before a grant.
 func (h *Hold) saysTheSame(is *Hold) bool {
 	switch {
 	case h == nil || h.Version == "":
@@ -355,7 +353,7 @@ func (e HoldUnanswered) apply(l *Ledger, now time.Time, t *Touched) {
 	switch v := l.facts.volumes.get(e.Volume); {
 	case v == nil:
 	case e.Deletes && v.Hold != nil && v.Hold.Version == "":
-		l.removeHold(now, t, l.volume(e.Volume)) // the watch came before, as for HoldDropped
+		l.removeHold(now, t, l.volume(e.Volume)) // the watch came first, as for HoldDropped
 	case v.Hold.version() == e.Version:
 		rec := l.volume(e.Volume)
 		rec.HoldUnanswered = max(1, rec.HoldUnanswered+1)
@@ -390,17 +388,17 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.HoldUnanswered = 0
 		t.volume(e.Volume)
 	}
-	if rec.Hold.Version == "" { // the watch came first, and nothing said who had deleted it
+	if rec.Hold.Version == "" { // the watch came first, without a sign of the deleter
 		l.removeHold(now, t, rec)
 	}
 }
 
-// A hold without an attachment, which alone places its volume, is kept as not written (Version is
-// empty) if the volume has a PersistentVolume; and so is a hold that names nodes with possible mounts
-// after a forced detach. Without a PersistentVolume only the hold says how many nodes the volume may
-// serve: it is kept as long as the volume is seen at its node. Otherwise the deletion says that the
-// volume is nowhere. The deletion says the same for a volume that was left at a machine whose name
-// another machine has now. This process deletes holds without content.
+// A hold without an attachment, which alone places its volume, is kept as unwritten (Version is empty) if
+// the volume has a PersistentVolume. A hold with nodes of possible mounts after a forced detach is kept in
+// the same way. Without a PersistentVolume only the hold says how many nodes the volume may serve: it is
+// kept while the volume is seen at its node. Otherwise the deletion says that the volume is nowhere. The
+// deletion also says so for a volume that was left at a machine whose name another machine has now. This
+// process deletes holds without content.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
@@ -432,10 +430,9 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	t.volume(e.Volume)
 }
 
-// leftNoMore takes in that a person deleted the hold of a volume that was left at a machine, after
-// another machine took its node's name: the volume is not at that machine any more. The rest of the
-// hold is written again: its number of transitions, which never falls, and its entries about other
-// machines.
+// leftNoMore takes in that a person deleted the hold of a volume left at a machine, after another machine
+// took its node's name: the volume is no longer at that machine. The rest of the hold is written again: its
+// transitions, which never fall, and its entries about other machines.
 func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
 	v, was := rec.ID, rec.Hold
 	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs, Next: was.Next}
@@ -471,7 +468,7 @@ func (l *Ledger) removeHold(now time.Time, t *Touched, rec *Volume) {
 	l.sweep(rec)
 }
 
-// version is the version of a hold that the API server has; empty: it has none.
+// version is the version of a written hold; empty: it is unwritten.
 func (h *Hold) version() string {
 	if h == nil {
 		return ""
@@ -487,7 +484,7 @@ func (h *Hold) node() NodeName {
 	return h.Node
 }
 
-// heldAt is the node to which a volume's hold gives it; empty: none.
+// heldAt is the holder's node in a volume's hold; empty: none.
 func (v *Volume) heldAt() NodeName {
 	if v == nil {
 		return ""
@@ -495,7 +492,7 @@ func (v *Volume) heldAt() NodeName {
 	return v.Hold.node()
 }
 
-// left is where a hold says that the volume may have been left; empty: nowhere.
+// left is the node where the volume may have been left, by its hold; empty: none.
 func (h *Hold) left() NodeName {
 	if h == nil || !h.Stays {
 		return ""
@@ -509,19 +506,19 @@ func (h *Hold) LeftAtAnother(n *Node) bool {
 	return h != nil && h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
 
-// moveLeft has the place where a volume may have been left say so.
+// moveLeft marks the place where a volume may have been left.
 func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
 	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
-	if l.facts.volumes.get(v).heldAt() != was { // else an attachment that is not seen yet has attached it there again
+	if l.facts.volumes.get(v).heldAt() != was { // otherwise an unseen attachment has attached it there again
 		l.forgetReported(was, v)
 	}
 }
 
-// held is the node to which a hold gives a volume without attachments; empty: none.
+// held is a hold's node for a volume without attachments; empty: none.
 func (h *Hold) held(v VolumeID) NodeName {
 	if !v.NoAttach() || h.node() == Detached {
 		return ""
@@ -529,8 +526,8 @@ func (h *Hold) held(v VolumeID) NodeName {
 	return h.node()
 }
 
-// moveHeld marks the NodeVolume to which the hold gives a volume without attachments. If that is
-// another node, a doubt about the node before ends.
+// moveHeld marks the NodeVolume at the hold's node for a volume without attachments. If that is another
+// node, a doubt about the node before ends.
 func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
@@ -568,7 +565,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
-		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // a Node that is gone can't take its list back
+		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // a deleted node can't take its list back
 		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {
@@ -608,7 +605,7 @@ func (e UnreportResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	l.unreportSent(now, t, e.Volume, e.Node, false)
 }
 
-// unreportSent notes whether a volume that needs no attachment may be on its way out of volumesAttached.
+// unreportSent notes whether a volume that needs no attachment may be leaving volumesAttached.
 func (l *Ledger) unreportSent(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && v.NoAttach() && p.UnreportSent != is {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.UnreportSent = is })
@@ -631,8 +628,8 @@ func (p *NodeVolume) provable(uid, version string) bool {
 	return own == uid && at == version
 }
 
-// prove records a proof about a place that has not changed since the proof began, and says whether it
-// did. A proof never skips a stage.
+// prove records a proof about a place that is unchanged since the proof began, and says whether it did. A
+// proof never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
 	p := l.facts.volumes.get(v).NodeVolume(n)
 	if p == nil || !p.provable(uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {

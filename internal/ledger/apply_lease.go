@@ -4,8 +4,8 @@ package ledger
 
 import "time"
 
-// LongUnread is for how long a Lease need not have been read for that to matter: a kubelet that
-// comes back renews it within 10 s (a quarter of nodeLeaseDurationSeconds), be it readable or not.
+// LongUnread is the time from which an unread Lease matters: a returning kubelet renews it within 10 s (a
+// quarter of nodeLeaseDurationSeconds), readable or not.
 const LongUnread = 20 * time.Second
 
 func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
@@ -16,7 +16,7 @@ func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.node(e.Node)
 	switch {
-	case e.Refused: // the API server answers: nothing is known of the Lease, and a kubelet would be heard
+	case e.Refused: // the API server answers: the Lease is unknown, but a kubelet would be heard
 		rec.readable(now)
 		rec.Renewed, rec.RenewedAt, rec.LeaseRead = 0, time.Time{}, time.Time{}
 	case !rec.UnreadSince.IsZero():
@@ -29,8 +29,8 @@ func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// readable takes in that the API server answers again. The clock is the wall's: that of a machine
-// which was suspended has stood still otherwise.
+// readable takes in that the API server answers again. It uses wall clock time: another clock stands still
+// while a machine is suspended.
 func (n *Node) readable(now time.Time) {
 	if gap := now.Round(0).Sub(n.UnreadSince.Round(0)); !n.UnreadSince.IsZero() && gap > LongUnread {
 		n.Unread, n.ReadAgain = n.Unread+gap, now
@@ -60,8 +60,8 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// heard takes in that the kubelet of a node that is not Ready has written: earlier silence, and the
-// times in which it could not be heard, do not count any more.
+// heard takes in that the kubelet of a node that is not Ready has written: earlier silence, and the times
+// in which it could not be heard, no longer count.
 func (n *Node) heard(at time.Time) {
 	n.Heard = at
 	if !n.ReadAgain.After(at) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// policyKey is what a policy is for; Class is empty for all of a driver.
+// policyKey is a policy's driver and class; Class is empty for the whole driver.
 type policyKey struct{ Driver, Class string }
 
 func (p *Policy) key() policyKey { return policyKey{p.Driver, p.Class} }
@@ -33,7 +33,7 @@ func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// policyChanged chooses the policy that counts for a key: the oldest, then the smallest name.
+// policyChanged chooses the policy for a key: the oldest, then the smallest name.
 func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	var best *Policy
 	for p := range l.facts.policies.all() {
@@ -49,8 +49,7 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	l.driverChanged(t, key.Driver, false)
 }
 
-// Policy returns the policy that counts for a driver and a class, or, without a
-// class, for all of the driver; nil when there is none.
+// Policy returns the policy of a driver and a class, or, without a class, of the whole driver; nil: none.
 func (s Snapshot) Policy(driver, class string) *Policy {
 	return s.facts.rules.get(policyKey{driver, class})
 }

@@ -45,7 +45,7 @@ func (e GrantResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// grants puts down whether a grant of a ticket may be on its way.
+// grants notes whether a grant of a ticket may be in flight.
 func (l *Ledger) grants(now time.Time, t *Touched, k *Ticket, sent bool) {
 	next := *k
 	next.Granting = sent

@@ -51,9 +51,9 @@ func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.sweepPV(rec)
 }
 
-// outlived keeps the volumes of attachments that were made for a PersistentVolume, and that it does not
-// name any more; was is the last of them. Whether such a volume can be detached depends on whether it
-// names another one, so all are looked at again.
+// outlived keeps the volumes of attachments that were made for a PersistentVolume with another volume now;
+// was is the last of them. Whether such a volume can be detached depends on the PersistentVolume's present
+// volume, so that all are checked again.
 func (l *Ledger) outlived(t *Touched, rec *pvRecord, was VolumeID) {
 	var list []VolumeID
 	for _, v := range add(rec.outlived, was) {
@@ -68,7 +68,7 @@ func (l *Ledger) outlived(t *Touched, rec *pvRecord, was VolumeID) {
 	}
 }
 
-// unlistPV takes a PersistentVolume's name off the volume it named.
+// unlistPV removes a PersistentVolume's name from its former volume.
 func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 	if v.IsZero() {
 		return
@@ -99,8 +99,7 @@ func (l *Ledger) access(v *Volume) Access {
 	return cmp.Or(l.inlineAccess(v), v.Access)
 }
 
-// inlineChanged works out anew how many a volume may serve, since a pod that may name it
-// inline has come or gone.
+// inlineChanged updates a volume's access after a pod that may name it inline has come or gone.
 func (l *Ledger) inlineChanged(t *Touched, v VolumeID) {
 	old := l.facts.volumes.get(v)
 	if old == nil || old.named {
@@ -140,7 +139,6 @@ func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 	return inline
 }
 
-// resolveAgain places anew everything that names a PersistentVolume.
 func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 	l.referChanged(now, t, rec)
 	for _, name := range rec.attachments {
@@ -148,8 +146,8 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 	}
 }
 
-// referChanged places anew the claims and tickets that refer to a PersistentVolume. They are told also
-// if it leads to no other volume: they now wait for something else.
+// referChanged resolves the claims and tickets of a PersistentVolume again. They are told also if it leads
+// to no other volume: they now wait for something else.
 func (l *Ledger) referChanged(now time.Time, t *Touched, rec *pvRecord) {
 	for _, key := range rec.claims {
 		l.claimChanged(now, t, key)
@@ -177,7 +175,7 @@ func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.claim(e.Key)
 	if pv := l.facts.pvs.get(rec.PersistentVolume); pv != nil && pv.exists {
-		t.volume(pv.Volume) // no pod comes back for it
+		t.volume(pv.Volume) // no pod returns for it
 	}
 	l.relinkClaim(e.Key, rec.PersistentVolume, "")
 	rec.Claim, rec.exists = Claim{Key: e.Key}, false
@@ -200,8 +198,8 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged places anew the pods and tickets that refer to a claim. They are told also if it leads
-// to no volume yet: they now wait for something else.
+// claimChanged resolves the pods and tickets of a claim again. They are told also if it leads to no volume
+// yet: they now wait for something else.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -236,8 +234,8 @@ func (e StorageClassGone) apply(l *Ledger, _ time.Time, _ *Touched) {
 	l.facts.classes.del(l.gen, e.Name)
 }
 
-// classChanged places the references to a class's unbound claims again. Classes change rarely, so all
-// claims are looked at.
+// classChanged resolves the references to a class's unbound claims again. Classes change rarely, so all
+// claims are checked.
 func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	var keys []ClaimKey
 	for rec := range l.facts.claims.all() {
@@ -274,9 +272,8 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 }
 
 // learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has registered it. It
-// stays one, since a driver that is being upgraded may have neither for a moment. Before that, volumes
-// of a provisioner with this name need no attachment. References to its unbound claims are placed
-// again.
+// stays one, since a driver that is being upgraded may have neither for a moment. Before that, volumes of a
+// provisioner with this name need no attachment. References to its unbound claims are resolved again.
 func (l *Ledger) learnDriver(now time.Time, t *Touched, name string) {
 	if l.facts.csi.get(name) != nil {
 		return

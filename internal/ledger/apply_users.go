@@ -26,7 +26,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	l.putPod(now, t, old, p)
 }
 
-// putPod puts a pod in the place of old, as which it was known; nil: it was not.
+// putPod replaces a pod's known state old; nil: it is new.
 func (l *Ledger) putPod(now time.Time, t *Touched, old *Pod, p Pod) {
 	p.at = nil
 	if old != nil {
@@ -106,8 +106,8 @@ func (l *Ledger) setPodNodeVolumes(now time.Time, t *Touched, p *Pod, at []Volum
 	l.facts.pods.put(l.gen, p.UID, &moved)
 }
 
-// podNodeVolumes is where each volume of a bound, unfinished pod leads, zero where
-// nowhere; and after them, sorted, what else it may use.
+// podNodeVolumes lists the volume of each reference of a bound, unfinished pod, zero if it leads nowhere;
+// then, sorted, other volumes that it may use.
 func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
@@ -126,8 +126,8 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	return at
 }
 
-// keep adds the real volumes that at lacks. A pod uses its volumes to its end: a claim that was deleted
-// and made again leads to another disk, which the pod has not mounted.
+// keep adds the real volumes that at lacks. A pod uses its volumes to its end: a claim that was deleted and
+// made again leads to another disk, which the pod has not mounted.
 func keep(at, was []VolumeID) []VolumeID {
 	has := setOf(at)
 	for _, v := range was {
@@ -139,9 +139,9 @@ func keep(at, was []VolumeID) []VolumeID {
 	return at
 }
 
-// attachedAs are the volumes at a node with attachments for a PersistentVolume that does not exist any
-// more. A pod there with a claim that names it may use them. Before everything was seen the
-// PersistentVolume may be yet to come, and lead elsewhere.
+// attachedAs are the volumes at a node with attachments for a deleted PersistentVolume. A pod there with a
+// claim that names it may use them. Before everything was seen the PersistentVolume may come later, and
+// lead elsewhere.
 func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	rec := l.facts.pvs.get(pv)
 	if rec == nil || rec.exists || l.facts.complete.IsZero() {
@@ -161,9 +161,9 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes with holds that list a pod as user or waiter: when the holds were written,
-// its claims led to these volumes. A process that has begun since can't tell it otherwise where a claim
-// or PersistentVolume has gone, or was made again.
+// heldFor are the volumes with holds that list a pod as user or waiter: its claims led to them when the
+// holds were written. For a process that has begun since, this is the only source if a claim or
+// PersistentVolume is gone, or was made again.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
 	if rec == nil {
@@ -184,7 +184,6 @@ type listed struct {
 	volumes []VolumeID
 }
 
-// listPods keeps which pods the hold of a volume lists.
 func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) {
 	before, after := was.pods(), is.pods()
 	for _, uid := range before {
@@ -202,7 +201,6 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 	}
 }
 
-// listPod has a volume's hold list a pod, or not.
 func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	rec := listed{pod: uid}
 	if old := l.facts.listed.get(uid); old != nil {
@@ -242,7 +240,7 @@ func (h *Hold) waits(pod string) bool {
 	return h != nil && (is(h.Next.To) || slices.ContainsFunc(h.Waiting, is))
 }
 
-// before is where the i-th volume led before; zero when it is new.
+// before is the former i-th volume; zero: it is new.
 func before(at []VolumeID, i int) VolumeID {
 	if i < len(at) {
 		return at[i]
@@ -254,8 +252,8 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
-// doubtIdle starts the idle time of a node's NodeVolumes again when a pod ends there whose uses were
-// not all known: its claim may be seen later, and lead to any of them.
+// doubtIdle restarts the idle time of a node's NodeVolumes when a pod ends there with unknown uses: its
+// claim may be seen later, and lead to any of them.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 	n := l.facts.nodes.get(p.Node)
 	if n == nil || p.Phase == PodFinished || !l.usesUnknown(p) {
@@ -268,8 +266,7 @@ func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 	}
 }
 
-// usesUnknown says whether a volume of a pod is not known to lead to one, nor to
-// none by design.
+// usesUnknown says whether a pod's volume may lead to an unknown one.
 func (l *Ledger) usesUnknown(p *Pod) bool {
 	for i, v := range p.Volumes {
 		if at := before(p.at, i); !at.IsReal() {
@@ -281,8 +278,8 @@ func (l *Ledger) usesUnknown(p *Pod) bool {
 	return false
 }
 
-// vacate ends the uses of a pod or ticket at its former node after its request has changed, except the
-// uses that it keeps.
+// vacate ends the uses of a pod or ticket at its former node after its request has changed, except the uses
+// that it keeps.
 func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []VolumeID, to NodeName, is []VolumeID) {
 	if from != to {
 		is = nil
@@ -365,8 +362,7 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	t.ticket(e.ID)
 }
 
-// phaseChanged looks again at the places of a ticket: whether they are idle
-// depends on its phase.
+// phaseChanged checks a ticket's places again: whether they are idle depends on its phase.
 func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	for _, v := range k.at {
@@ -377,7 +373,7 @@ func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if uid, ok := l.buried[e.ID]; ok && (e.UID == "" || e.UID == uid) {
 		delete(l.buried, e.ID)
-		return // this process knew; a new ticket of the same name may be there
+		return // its deletion was known; a new ticket of the same name may exist
 	}
 	old := l.facts.tickets.get(e.ID)
 	if old == nil || e.UID != "" && e.UID != old.UID {
@@ -405,7 +401,7 @@ func (l *Ledger) removeTicket(now time.Time, t *Touched, k *Ticket) {
 	t.ticket(k.ID)
 }
 
-// queueTicket keeps the node's list of pending tickets.
+// queueTicket updates the node's list of pending tickets.
 func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	n := l.facts.nodes.get(k.Node)
 	if k.Node == "" || n != nil && slices.Contains(n.Tickets, k.ID) == pending || n == nil && !pending {
@@ -442,10 +438,9 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	t.ticket(id)
 }
 
-// granted are the volumes that a ticket has while its status says that it is granted: the volumes in
-// its status, or (statuses of an earlier release) the volumes that it was seen to have. Its user
-// believes in these, and in no others, so no other claimant may have them. nil: it has the volumes that
-// its spec leads to.
+// granted are the volumes that a ticket has while its status says that it is granted: the volumes in its
+// status, or (statuses of an earlier release) the volumes that it was seen to have. Its user relies on
+// exactly these, so that no other claimant may have them. nil: it has its spec's volumes.
 func (k *Ticket) granted() []VolumeID {
 	if k.Phase != TicketGranted || k.Node == "" {
 		return nil
@@ -459,7 +454,7 @@ func (k *Ticket) granted() []VolumeID {
 	return had
 }
 
-// lacksAny says whether one of the volumes that were there is not at its place any more.
+// lacksAny says whether a former volume is missing in its place.
 func lacksAny(is, was []VolumeID) bool {
 	for i, v := range was {
 		if v.IsReal() && before(is, i) != v {
@@ -469,8 +464,8 @@ func lacksAny(is, was []VolumeID) bool {
 	return false
 }
 
-// ticketNodeVolumes is where each volume of a ticket leads, zero where nowhere. An unbound claim takes
-// no slot: it costs nothing, and tickets for such claims could fill every node.
+// ticketNodeVolumes lists the volume of each reference of a ticket, zero if it leads nowhere. An unbound
+// claim takes no slot: it costs nothing, and tickets for such claims could fill every node.
 func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
 	if len(k.Volumes) == 0 || k.Node == "" {
 		return nil

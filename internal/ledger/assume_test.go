@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Of several policies of one driver and class the oldest counts, then the first by name; volumes with
-// changed rules are touched.
+// The oldest policy of a driver and class counts, then the first by name. Volumes with changed rules are
+// touched.
 func TestWhichPolicyCounts(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -49,7 +49,7 @@ func TestWhichPolicyCounts(t *testing.T) {
 	}
 }
 
-// A driver's volumes are looked at again when it is seen to need attachments, or not to.
+// A driver's volumes are checked again when it is seen to need attachments, or not to.
 func TestDriverTouchesItsVolumes(t *testing.T) {
 	l := New()
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"d", "h"}})
@@ -62,7 +62,7 @@ func TestDriverTouchesItsVolumes(t *testing.T) {
 		touches  bool
 		required bool
 	}{
-		{driver("1", true), false, true}, // as was assumed
+		{driver("1", true), false, true}, // unchanged from the assumption
 		{driver("2", true), false, true},
 		{driver("3", false), true, false},
 		{driver("4", false), false, false},
@@ -103,7 +103,7 @@ func TestKnowsDriver(t *testing.T) {
 	}
 }
 
-// A dry run's pods come and go, and a copy of it is one of its own.
+// A dry run's pods come and go. Its copy is independent.
 func TestDelta(t *testing.T) {
 	var none *Delta
 	if !none.Empty() || none.Clone() != nil {
@@ -131,7 +131,7 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// When an attachment was seen to go, and where, is known of the volume's last one.
+// The last ended attachment of a volume is remembered with its time and node.
 func TestLeft(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -158,8 +158,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// Since when an attachment is being deleted counts from when this process saw it, and
-// from anew where it was made again.
+// The time of a deletion counts from when this process saw it, and from anew if the attachment was made
+// again.
 func TestLeaving(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }

@@ -17,7 +17,7 @@ import (
 // thousands: derived fields are not stored, numbers are stored as numbers, and strings share the bytes
 // of other records. Unusual values are in odd.
 type attachmentRecord struct {
-	handle  string // of the volume it is of
+	handle  string // of its volume
 	to      *machine
 	pv      string // spec.source.persistentVolumeName
 	uid     [16]byte
@@ -35,24 +35,24 @@ type attachmentRecord struct {
 	wanted      bool
 	confirmed   bool
 	cooperative bool
-	byName      bool // only its name says which volume it is of: its PersistentVolume has not been seen
+	byName      bool // only its name identifies its volume: its PersistentVolume is unseen
 	proved      bool // its NodeVolume has a proof, which a change makes void
 }
 
-// machine is a node as attachments of a driver's volumes name it. Attachments of one node and driver
-// share it.
+// machine is a node in attachments of a driver's volumes. Attachments with the same node and driver share
+// it.
 type machine struct {
 	node   NodeName
-	driver string // the volumes'
+	driver string // the volumes' driver
 	nodeID string // annotation csi.alpha.kubernetes.io/node-id
 }
 
-// byPV says whether the attachment is of its volume since its PersistentVolume named that.
+// byPV says whether the attachment is of its volume because its PersistentVolume named that.
 func (r *attachmentRecord) byPV() bool { return !r.inline && !r.byName }
 
 func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
 
-// oddAttachment holds what few attachments have.
+// oddAttachment has rare fields of attachments.
 type oddAttachment struct {
 	name         string // not own
 	uid, version string // not in the usual form
@@ -62,13 +62,13 @@ type oddAttachment struct {
 	detachError  CallError
 	deletedAt    int64
 	keptBy       string
-	// seen is when this process saw that it is being deleted, since the epoch. Every record of a
-	// deleted attachment has it.
+	// seen is when this process saw that it is being deleted, since the epoch. Each record of a deleted
+	// attachment has it.
 	seen time.Duration
 }
 
-// noteDeletion keeps when this process saw that the attachment is being deleted:
-// seen, unless its record before, if there is one, knows of it.
+// noteDeletion keeps when this process saw that the attachment is being deleted: seen, unless its earlier
+// record knows of it.
 func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Duration) {
 	if !r.deleting {
 		return
@@ -84,8 +84,8 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 	r.odd = &odd
 }
 
-// pack makes the record of an attachment of a volume. The strings of handle,
-// to and pv are those to share; own says whether they lead to its name.
+// pack makes the record of an attachment. The strings of handle, to and pv are shared; own says whether
+// they lead to its name.
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
@@ -117,7 +117,7 @@ func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attac
 	return r
 }
 
-// unpack makes the fact of a record; nil of nil.
+// unpack makes the fact of a record; nil for nil.
 func (r *attachmentRecord) unpack() *Attachment {
 	if r == nil {
 		return nil
@@ -136,7 +136,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	return a
 }
 
-// allTransitions is the number that the attachment's annotation has (v1alpha1.AnnotationTransitions).
+// allTransitions is the number in the attachment's annotation (v1alpha1.AnnotationTransitions).
 func (r *attachmentRecord) allTransitions() int64 {
 	if r.odd == nil {
 		return int64(r.transitions)
@@ -151,7 +151,7 @@ func (r *attachmentRecord) name() string {
 	return r.odd.name
 }
 
-// named says whether the record's name is name, without making it.
+// named says whether the record's name is name, without building it.
 func (r *attachmentRecord) named(name string) bool {
 	if !r.own {
 		return r.odd.name == name
@@ -159,8 +159,7 @@ func (r *attachmentRecord) named(name string) bool {
 	return leadsTo(name, r.at(), r.to.node)
 }
 
-// leadsTo says whether an attachment's name is AttachmentName(v, n), of a
-// volume that a driver knows.
+// leadsTo says whether an attachment's name is AttachmentName(v, n), for a volume that a driver knows.
 func leadsTo(name string, v VolumeID, n NodeName) bool {
 	digest, ok := strings.CutPrefix(name, attachmentPrefix)
 	if !ok || len(digest) != 2*sha256.Size || !v.IsReal() {
@@ -236,7 +235,6 @@ func compareAttachments(a, b *attachmentRecord) int {
 	return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.name(), b.name()))
 }
 
-// hash is that of the name, see hashName.
 func (r *attachmentRecord) hash() uint64 {
 	if r.own {
 		sum := attachmentDigest(r.at(), r.to.node)

@@ -40,8 +40,8 @@ func benchPV(i int) PersistentVolume {
 	}
 }
 
-// benchWorld is a ledger with nodes, and volumes attached to them. Attachments
-// name their volumes inline, so that nothing but volumes counts.
+// benchWorld is a ledger with nodes, and volumes attached to them. Attachments name their volumes inline,
+// so that only volumes count.
 func benchWorld(nodes, volumes int, inline bool) *Ledger {
 	l := New()
 	for i := range nodes {
@@ -100,8 +100,8 @@ func BenchmarkFootprint(b *testing.B) {
 	}
 }
 
-// cpu is the processor time that this process has used, its collector's
-// included: wall time says nothing on a machine with other work.
+// cpu is the processor time of this process, with its garbage collector: wall time says nothing on a busy
+// machine.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -110,9 +110,8 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkApply takes in status changes of attachments all over the world:
-// the commonest event that changes a decision. The metric cpu-ns/op is
-// processor time, events/cpu-s how many a core does in a second.
+// BenchmarkApply takes in status changes of attachments all over the world: the commonest event that
+// changes a decision. The metric cpu-ns/op is processor time, events/cpu-s the events per second of a core.
 func BenchmarkApply(b *testing.B) {
 	for _, every := range []int{0, 100, 1} {
 		b.Run(fmt.Sprintf("snapshotEvery=%d", every), func(b *testing.B) {

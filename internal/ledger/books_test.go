@@ -44,7 +44,6 @@ func TestBooks(t *testing.T) {
 	})
 }
 
-// book collects who refers to what.
 type book map[string][]string
 
 func (b book) add(page string, entry ...any) { b[page] = append(b[page], fmt.Sprint(entry...)) }
@@ -58,7 +57,6 @@ func (b book) String() string {
 	return strings.Join(sorted(lines), "\n")
 }
 
-// kept are the ledger's own books.
 func kept(l *Ledger) string {
 	b := book{}
 	for c := range l.facts.claims.all() {
@@ -132,7 +130,7 @@ func kept(l *Ledger) string {
 	return b.String()
 }
 
-// workedOut is what the books must say, from the objects alone.
+// workedOut is the correct content of the books, from the objects alone.
 func workedOut(l *Ledger) string {
 	b := book{}
 	workOutReferences(l, b)
@@ -141,7 +139,6 @@ func workedOut(l *Ledger) string {
 	return b.String()
 }
 
-// once adds an entry that is not there yet.
 func (b book) once(page string, entry ...any) {
 	if text := fmt.Sprint(entry...); !slices.Contains(b[page], text) {
 		b[page] = append(b[page], text)

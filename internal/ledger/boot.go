@@ -10,12 +10,11 @@ func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
 	return s.facts.bootOver(n, machine, boot)
 }
 
-// bootOver says whether a boot of a machine is known to be over, which ends all its mounts:
-// a Node reports another boot of the same machine, by its systemUUID, and no other node has
-// that systemUUID, as cloned machines do. Another machine that reports under the name says
-// nothing of the first one. Where the systemUUID was never said, the boot alone tells: a
-// residual risk, see docs/internals/invariants.md. A Node that is gone shows nothing: the boot that it named last may be
-// an older one.
+// bootOver says whether a boot of a machine is known to be over, which ends all its mounts: a Node reports
+// another boot of the same machine, by its systemUUID, and no other node has that systemUUID, as cloned
+// machines do. Another machine that reports under the name says nothing of the first one. Without a
+// reported systemUUID the boot alone tells: a residual risk, see docs/internals/invariants.md. A deleted
+// Node shows nothing: its last boot may be an older one.
 func (w *facts) bootOver(n *Node, machine, boot string) bool {
 	if n == nil || !n.Exists || boot == "" || n.BootID == "" || n.BootID == boot {
 		return false
@@ -38,8 +37,8 @@ func (w *facts) onlyOne(n *Node) bool {
 // several possible machines.
 const OtherMachine = "?"
 
-// seeMachine takes in the machine of a node's new state, and says whether it is, or may be, another
-// machine than before.
+// seeMachine takes in the machine of a node's new state, and says whether it is, or may be, another machine
+// than before.
 func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	switch {
 	case is.SystemUUID == "":

@@ -16,9 +16,9 @@ func machineAs(version, uid, machine, boot string, changes ...func(*NodeState)) 
 	return n
 }
 
-// Another boot ends mounts only if it is of the same machine, by its systemUUID, which no other node
-// has, and by its providerID. Another machine that reports under the name, as of a Node made again or
-// of the same one, shows nothing.
+// Another boot ends mounts only if it is of the same machine, by its systemUUID, which no other node has,
+// and by its providerID. Another machine that reports under the name, by a Node made again or the same one,
+// shows nothing.
 func TestAnotherBootOfTheSameMachine(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -54,7 +54,7 @@ func TestAnotherBootOfTheSameMachine(t *testing.T) {
 		}, test.before...)
 		for _, e := range append(append(events, test.was), test.then...) {
 			if n, ok := e.(NodeState); ok && n.UID == "u" {
-				n.Reported = []VolumeID{v} // a Node that stays goes on naming it
+				n.Reported = []VolumeID{v} // a Node that stays still names it
 				e = n
 			}
 			l.Apply(now, e)
@@ -101,8 +101,8 @@ func TestBootOver(t *testing.T) {
 	}
 }
 
-// The time since which a Node names its machine starts again with every other machine that it names, or
-// may name, and with a new process.
+// The time since which a Node names its machine restarts with each other machine that it names, or may
+// name, and with a new process.
 func TestMachineAt(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0) }
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -135,8 +135,8 @@ func TestMachineAt(t *testing.T) {
 }
 
 // If a second machine of a name may have mounted a volume in doubt because of the first, neither's boot
-// ends the doubt. Volumes without part in the second machine stay in doubt as before. The Node's list
-// is its own kubelet's, regardless of doubts.
+// ends the doubt. Volumes without part in the second machine stay in doubt as before. The Node's list is
+// its own kubelet's, regardless of doubts.
 func TestDoubtOfTwoMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	state := func(n NodeState, inUse, reported bool) NodeState {
@@ -178,8 +178,8 @@ func TestDoubtOfTwoMachines(t *testing.T) {
 	}
 }
 
-// A leader that finds a rule of force in the hold doubts what the node still reports, if the
-// rule is about the machine before.
+// A leader finds a rule of force in the hold about the machine before: it doubts the volumes that the node
+// still reports.
 func TestFenceOfTheMachineBefore(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for machine, want := range map[string]bool{"m1": true, "m2": false, "": false} {
@@ -230,8 +230,8 @@ func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 	}
 }
 
-// A clone with the same systemUUID replaces a machine; its Node is made with a providerID and no
-// systemUUID yet. The kubelet says that later. The boot of the first machine is not over by that.
+// A clone with the same systemUUID replaces a machine; its Node is made with a providerID and no systemUUID
+// yet. The kubelet reports it later. That does not end the first machine's boot.
 func TestCloneWhoseSystemUUIDIsSaidAfterItsProviderID(t *testing.T) {
 	node := func(uid, version, machine, provider, boot string, reporting bool) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,

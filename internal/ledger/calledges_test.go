@@ -105,8 +105,7 @@ func TestCallsOfBoots(t *testing.T) {
 	}
 }
 
-// A new report about orders touches their volumes, counts each failure once, and forgets volumes that
-// are not there any more.
+// A new report about orders touches their volumes, counts each failure once, and forgets missing volumes.
 func TestHeardWords(t *testing.T) {
 	now, later := time.Unix(1000, 0), time.Unix(1001, 0)
 	failed := func(number int64, r UnstageResult) UnstageAnswer {
@@ -155,8 +154,8 @@ func TestHeardWords(t *testing.T) {
 	}
 }
 
-// A sent order voids the proof that no user wants the volume, and nothing else; a refused order counts
-// for its volume, if there is a report. Both are this process's own.
+// A sent order voids only the proof that no user wants the volume; a refused order counts for its volume,
+// if there is a report. Both are this process's own.
 func TestSentOrders(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for was, want := range map[ProofStage]ProofStage{ProofNone: ProofNone, ProofUnreported: ProofUnreported, ProofUnwanted: ProofUnreported} {
@@ -205,7 +204,7 @@ func TestNumbersEnd(t *testing.T) {
 	}
 }
 
-// An order is answered by the answer to its own number only.
+// Only the answer to its own number answers an order.
 func TestEndedOrders(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []UnstageAnswer
@@ -302,7 +301,6 @@ func TestSeenWithoutAHold(t *testing.T) {
 	}
 }
 
-// The tickets of an operation have its type.
 func TestTypesOfOperations(t *testing.T) {
 	for o, want := range map[Operation]TicketType{OperationSnapshot: "Snapshot", OperationClone: "Clone", OperationExpansion: "Expansion", 0: ""} {
 		if got := o.TicketType(); got != want || o.String() != string(want) {

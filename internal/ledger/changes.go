@@ -2,16 +2,16 @@
 
 package ledger
 
-// Changes gathers everything that is touched between two snapshots. A subscriber hears of a change a
-// moment later, so that a snapshot may hold changes that are not announced yet. Safe for parallel use.
+// Changes gathers everything touched between two snapshots. A subscriber hears of a change a moment later,
+// so that a snapshot may hold unannounced changes. Safe for parallel use.
 type Changes struct {
 	ledger  *Ledger
 	volumes map[VolumeID]bool
 	nodes   map[NodeName]bool
 }
 
-// Gather begins to gather what is touched from now on. It goes on for as long as the ledger lives; the
-// caller must call Take now and then.
+// Gather begins to gather touches. It continues for the ledger's life; the caller must call Take now and
+// then.
 func (l *Ledger) Gather() *Changes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *Changes) reset() {
 	c.volumes, c.nodes = map[VolumeID]bool{}, map[NodeName]bool{}
 }
 
-// gather adds to what all Changes gather; mu is held.
+// gather adds to all Changes; mu is held.
 func (l *Ledger) gather(t Touched) {
 	for _, c := range l.gathering {
 		for _, v := range t.Volumes {

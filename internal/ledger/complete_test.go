@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// While the first lists come in, a pod may go before its claim is known: its volume may have been in
-// use. Found by the simulator, with a volume that was taken by force minutes too early (I3, I9).
+// While the first lists come in, a pod may go before its claim is known: its volume may have been in use.
+// Found by the simulator, with a volume taken by force minutes too early (I3, I9).
 func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -41,9 +41,9 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	}
 }
 
-// A pod may come and go before its claim is known, also after Complete: a watch of claims may lag
-// behind the watch of pods. Any volume at the node may have been its volume, and an earlier process
-// measured before that (I3, I9).
+// A pod may come and go before its claim is known, also after Complete: a watch of claims may lag behind
+// the watch of pods. Any volume at the node may have been its volume; an earlier process measured before
+// that (I3, I9).
 func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -87,10 +87,9 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	}
 }
 
-// A node's outage counts from when its own Node object said so, and not from before everything was
-// seen, nor from an earlier outage. Found by the simulator: the attachments were listed minutes before
-// the nodes, and a volume was taken by force from a node that had not been Ready for milliseconds (I3,
-// I9).
+// A node's outage counts from its own Node object's report, not from before everything was seen, nor from
+// an earlier outage. Found by the simulator: the attachments were listed minutes before the nodes, and a
+// volume was taken by force from a node that had not been Ready for milliseconds (I3, I9).
 func TestOutageCountsFromWhenItWasSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// doubt is an attached volume that may be in use although the node's own list does not name it. A
-// kubelet that restarts drops a mounted volume from volumesInUse where volumesAttached does not name it
-// (pkg/kubelet/volumemanager/reconciler, reconstruct_common.go), and then says that it is not in use as
-// long as it runs. That may have happened if a Node was made again by the same boot, since its
-// volumesAttached begins empty, and if the volume was taken out by force, or by another component. The
-// volume counts as in use until one of these:
-//   - the machine has booted anew, which ends all mounts: another boot of the same machine
-//     (facts.bootOver). Another machine of this name, or a possible one, shows nothing: its
-//     predecessor's volumes are in doubt from then on;
-//   - the attachment is gone: its mounts can't write any more. Not so where the attacher may have left
-//     the volume attached (NodeVolume.Left). For a volume without attachments: the hold has given it to
-//     another node. When the volume comes back to that boot of the machine, the doubt comes back
+// doubt is an attached volume that may be in use although the node's own list omits it. A restarting
+// kubelet drops a mounted volume from volumesInUse if volumesAttached omits it
+// (pkg/kubelet/volumemanager/reconciler, reconstruct_common.go), and then says that it is unused as long as
+// it runs. That may have happened if a Node was made again by the same boot, since its volumesAttached
+// begins empty, or if the volume was taken out by force, or by another component. The volume counts as in
+// use until one of these:
+//   - the machine has booted, which ends all mounts: another boot of the same machine (facts.bootOver).
+//     Another machine of this name, or a possible one, shows nothing: its predecessor's volumes are in
+//     doubt from then on;
+//   - the attachment is gone: its mounts can't write any more. This does not hold if the attacher may have
+//     left the volume attached (NodeVolume.Left). For a volume without attachments: the hold has given it
+//     to another node. When the volume comes back to that boot of the machine, the doubt comes back
 //     (doubtAgain);
 //   - moorage-node has looked twice in that boot since the volume left volumesAttached, and has found
 //     nothing of it (docs/decisions/0042).
@@ -31,14 +31,14 @@ import (
 // pluginIsAttachable).
 type doubt struct {
 	volume  VolumeID
-	machine string // where it may be mounted, and in which boot; empty: unknown
+	machine string // the machine and boot where it may be mounted; empty: unknown
 	boot    string
-	orBoot  string // or in this boot of the same machine; empty: in no other one
+	orBoot  string // or in this boot of the same machine; empty: none
 	listed  bool   // whether the last status named it in use
 }
 
-// Doubts says whether the node's list does not tell if a volume is in use there. It
-// counts as in use (NodeVolume.InUse).
+// Doubts says whether the node's list leaves open if a volume is in use there. It counts as in use
+// (NodeVolume.InUse).
 func (n *Node) Doubts(v VolumeID) bool {
 	if n == nil {
 		return false
@@ -58,8 +58,8 @@ func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 	return "", ""
 }
 
-// DoubtedInEither says whether a volume in doubt may be mounted in that boot, or in the boot of its
-// grant. The next state of the node that names a boot of the machine tells.
+// DoubtedInEither says whether a volume in doubt may be mounted in that boot, or in the boot of its grant.
+// The node's next state with a boot of the machine tells.
 func (n *Node) DoubtedInEither(v VolumeID) bool {
 	if n == nil {
 		return false
@@ -68,8 +68,8 @@ func (n *Node) DoubtedInEither(v VolumeID) bool {
 	return found && n.doubts[i].orBoot != ""
 }
 
-// DoubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot,
-// that the Node names now.
+// DoubtedHere says whether a volume in doubt would be mounted at the present machine and in the present
+// boot of the Node.
 func (n *Node) DoubtedHere(v VolumeID) bool {
 	machine, boot := n.DoubtedAt(v)
 	return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
@@ -85,8 +85,8 @@ func (n *Node) Lists(v VolumeID, p *NodeVolume) bool {
 	return p != nil && p.InUse
 }
 
-// LeftNaming says whether volumesAttached of a Node that is gone named the volume to the end, or the volume was taken by
-// force since: the machine may have it mounted, and its attachment has not been seen to go since.
+// LeftNaming says whether volumesAttached of a deleted Node named the volume to the end, or the volume was
+// taken by force since: the machine may have it mounted, and its attachment has not been seen to go since.
 func (n *Node) LeftNaming(v VolumeID) bool { return n != nil && slices.Contains(n.left, v) }
 
 func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
@@ -112,8 +112,8 @@ func (l *Ledger) doubtAll(now time.Time, t *Touched, n NodeName, list []doubt) {
 	}
 }
 
-// trust ends the doubt about a volume after its attachment at a node has gone: the kubelet's last list
-// decides. Where the volume may have been left, it is doubted as before.
+// trust ends the doubt about a volume after its attachment at a node is gone: the kubelet's last list
+// decides. A volume that may have been left is still doubted.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Left {
 		return
@@ -123,7 +123,7 @@ func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	}
 }
 
-// undoubt ends a doubt, if there is one, and says whether the list named the volume.
+// undoubt ends a doubt, if any, and says whether the list named the volume.
 func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 	if !l.facts.nodes.get(n).Doubts(v) {
 		return false, false
@@ -135,7 +135,8 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 	return listed, true
 }
 
-// forgetListed has a doubt go on without the last list, so that the volume is not in use once the doubt ends.
+// forgetListed lets a doubt continue without the last list, so that the volume is unused once the doubt
+// ends.
 func (l *Ledger) forgetListed(n NodeName, v VolumeID) {
 	rec := l.node(n)
 	i, _ := rec.findDoubt(v)
@@ -143,10 +144,10 @@ func (l *Ledger) forgetListed(n NodeName, v VolumeID) {
 	rec.doubts[i].listed = false
 }
 
-// doubtAfter updates a node's doubts for its new state, before the lists of this state are taken in;
-// was is the state before. A Node that was made again may be of the same boot until it reports another
-// boot: its maker may be no kubelet, and report none. If no kubelet of the name has ever reported a
-// boot, nothing shows it.
+// doubtAfter updates a node's doubts for its new state, before the lists of this state are taken in; was is
+// the state before. A Node that was made again may be of the same boot until it reports another boot: its
+// maker may be no kubelet, and report none. If no kubelet of the name has ever reported a boot, nothing
+// shows it.
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
 	clone := cloned(was, is)
@@ -169,7 +170,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 		}
 	}
 	rec.doubts = lasting
-	for _, d := range ended { // what the machine that had the name last has in use, its list alone says
+	for _, d := range ended { // only the list of the last machine of the name tells its use
 		l.changeNodeVolume(now, t, d.volume, is.Name, func(p *NodeVolume) { p.InUse = d.listed })
 	}
 	madeLately := was.UID != is.UID && !l.facts.complete.IsZero()
@@ -189,8 +190,8 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	}
 }
 
-// doubtLasts says whether a doubt goes on with the boots in a node's state, and in which boots the
-// volume may be mounted: a machine is in one boot at a time.
+// doubtLasts says whether a doubt continues with the boots in a node's state, and in which boots the volume
+// may be mounted: a machine is in one boot at a time.
 func (l *Ledger) doubtLasts(n *Node, d doubt) (doubt, bool) {
 	over := l.facts.bootOver(n, d.machine, d.boot)
 	switch orOver := l.facts.bootOver(n, d.machine, d.orBoot); {
@@ -217,9 +218,9 @@ func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
 }
 
 // doubtMadeAgain begins to doubt the volumes attached at a node that was made again, maybe by the same
-// boot, or by another machine while the first goes on.
+// boot, or by another machine while the first continues.
 func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
-	at := distinct(slices.Concat(n.At(), n.left)) // what a Node that is gone named has no NodeVolume where nothing else tells of it yet
+	at := distinct(slices.Concat(n.At(), n.left)) // the volumes of a deleted Node may have no NodeVolume if nothing else shows them yet
 	if len(at) == 0 {
 		n.boot, n.machine = "", "" // nothing is left of it
 	}
@@ -227,7 +228,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		return
 	}
 	left := setOf(n.left)
-	another := n.SystemUUID != "" && n.SystemUUID != n.machine // no kubelet tells of a ticket's holder at the first machine
+	another := n.SystemUUID != "" && n.SystemUUID != n.machine // no kubelet reports a ticket's holder at the first machine
 	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
@@ -250,9 +251,8 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	l.doubtAll(now, t, n.Name, list)
 }
 
-// outlived says whether the volume is reported here for an attachment that was seen to go, with nothing
-// in its place: mounts of that attachment are harmless. An unknown attachment says less: it may have
-// yet to be seen.
+// outlived says whether the volume is reported here for an attachment that was seen to go, without a
+// successor: mounts of that attachment are harmless. An unknown attachment says less: it may be unseen.
 func (p *NodeVolume) outlived() bool {
 	return p.Lapsed && !p.HasAttachments() && !p.MayBeMounted()
 }
@@ -270,14 +270,13 @@ func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	case d.boot != other.boot || d.machine != other.machine && d.machine != "" && other.machine != "":
 		d.machine, d.boot, d.orBoot = OtherMachine, "", ""
 	case d.machine == "":
-		d.machine = other.machine // one of them was written before machines were recorded
+		d.machine = other.machine // one of the two was written before machines were recorded
 	}
 }
 
-// doubtTakenOut begins to doubt volumes that a Node's new state does not report any more, though they
-// may be in use there. Volumes that this process takes out by the kubelet's report are not in use;
-// other components took out the rest, or force did. Both lists are sorted and taken in, but missing
-// entries still count.
+// doubtTakenOut begins to doubt volumes that a Node's new state no longer reports, though they may be in
+// use there. Volumes that this process takes out by the kubelet's report are unused; other components took
+// out the rest, or force did. Both lists are sorted and taken in, but missing entries still count.
 func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, inUse []VolumeID) {
 	rec := l.facts.nodes.get(n)
 	if rec.reported == len(reported) {
@@ -299,8 +298,7 @@ func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, 
 	l.doubtAll(now, t, n, list)
 }
 
-// withDoubted adds the volumes in doubt to a new list of what the node has in use, which
-// is sorted.
+// withDoubted adds the volumes in doubt to a new, sorted list of volumes in use.
 func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	all := slices.Clip(inUse)
 	for _, d := range n.doubts {
@@ -311,7 +309,7 @@ func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	return all
 }
 
-// hear takes in which volumes in doubt a node's new sorted list names. Their earlier proofs by the
+// hear takes in the volumes in doubt that a node's new sorted list names. Their earlier proofs by the
 // kubelet's report are void.
 func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse []VolumeID) {
 	rec := l.node(n)
@@ -342,7 +340,7 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		at
 		by Requester
 	}
-	var untold []unlisted // volumes that a ticket may have, or may have had when the node was last Ready
+	var untold []unlisted // volumes that a ticket has, or had when the node was last Ready
 	for v := range l.facts.volumes.all() {
 		for i := range v.NodeVolumes {
 			if p := &v.NodeVolumes[i]; p.MayBeThere(v.ID) {
@@ -359,9 +357,9 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 				reported = append(reported, at{v.ID, f.Node})
 				continue
 			}
-			// With a rule it is not put back before the hold says that the rule has ended: as long as
-			// the node reports it, it was not taken out yet. But if another machine reports, the rule
-			// is about the machine before.
+			// With a rule it is not put back before the hold says that the rule has ended: while the node
+			// reports it, it is not taken out yet. But if another machine reports, the rule is about the
+			// machine before.
 			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported || anotherMachine(l.facts.nodes.get(f.Node), f)) {
 				fenced = append(fenced, at{v.ID, f.Node})
 			}
@@ -384,8 +382,8 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// ticketAt is a ticket that may have had the volume at a node when the hold was written. A shared
-// volume's hold does not say. The hold names an unknown ticket if it names that node later.
+// ticketAt is a ticket that may have had the volume at a node when the hold was written. A shared volume's
+// hold does not say. The hold has an unknown ticket if it names that node later.
 func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
 	if h == nil || h.Node != n {
 		return Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}, true
@@ -409,9 +407,9 @@ func (l *Ledger) wasReported(v *Volume, f Fence) bool {
 		!l.facts.bootOver(l.facts.nodes.get(f.Node), f.SystemUUID, f.BootID)
 }
 
-// GrantedBefore says whether, by its hold, a volume was granted for a Node that is gone, or for a
-// former machine of the Node, in a boot that may last: the kubelet of that boot may have the volume
-// mounted without listing it. Another machine's kubelet says nothing about the first machine.
+// GrantedBefore says whether, by its hold, a volume was granted for a deleted Node, or for a former machine
+// of the Node, in a boot that may last: that boot's kubelet may have the volume mounted without listing it.
+// Another machine's kubelet says nothing about the first machine.
 func (s Snapshot) GrantedBefore(h *Hold) bool { return s.facts.grantedBefore(h) }
 
 func (w *facts) grantedBefore(h *Hold) bool {
@@ -423,9 +421,8 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
 }
 
-// NodesOfBefore are the nodes for which a hold names another machine or boot than this process knows,
-// and the node where the volume was left, since another machine may have that name by now
-// (LeftAtAnother).
+// NodesOfBefore are the nodes for which a hold names another machine or boot than the known one, and the
+// node where the volume was left, since another machine may have that name by now (LeftAtAnother).
 func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
 		if h == nil || (h.Stays && h.Node != "" || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
@@ -445,9 +442,9 @@ func (w *facts) namesAnother(name NodeName, machine, boot string) bool {
 	return name != "" && boot != "" && (n == nil || !n.Exists || n.BootID != boot || n.SystemUUID != "" && machine != "" && n.SystemUUID != machine)
 }
 
-// doubtGranted begins to doubt the holder's node about a volume that was granted for a former Node. If
-// the hold also says that the volume was taken from that node by force, in another boot, only a third
-// boot of that machine ends both doubts; with two machines, no boot.
+// doubtGranted begins to doubt the holder's node about a volume granted for a former Node. If the hold also
+// says that the volume was taken from that node by force, in another boot, only a third boot of that
+// machine ends both doubts; with two machines, no boot.
 func (l *Ledger) doubtGranted(now time.Time, t *Touched, v VolumeID) {
 	volume := l.facts.volumes.get(v)
 	h := volume.Hold
@@ -472,8 +469,8 @@ func (l *Ledger) doubtEither(n *Node, v VolumeID, h *Hold) {
 	rec.doubts[i].orBoot = h.BootID
 }
 
-// doubtFenced begins to doubt a node about a volume that its hold says is taken from the node by force,
-// if the meant attachment is there, or the volume may have been left there since.
+// doubtFenced begins to doubt a node about a volume that its hold says is taken from there by force, if the
+// fence's attachment exists, or the volume may have been left there since.
 func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	volume := l.facts.volumes.get(v)
 	if volume == nil {
@@ -504,9 +501,9 @@ func anotherMachine(n *Node, f Fence) bool {
 	return n != nil && n.SystemUUID != "" && f.SystemUUID != "" && n.SystemUUID != f.SystemUUID
 }
 
-// takenAsIs says whether a hold's entry about this node is of the very attachment that is there, and
-// not of an earlier attachment. Mounts of a former attachment are harmless; only the kubelet of that
-// boot may fail to count the volume later.
+// takenAsIs says whether a hold's entry about this node is of the present attachment, not of an earlier
+// one. Mounts of a former attachment are harmless; only the kubelet of that boot may fail to count the
+// volume later.
 func (p *NodeVolume) takenAsIs(f Fence) bool {
 	return p.Left || p.WithoutAttachment() || f.Reported || p.HasOwn() && p.first.uidText() == f.Attachment
 }
@@ -526,7 +523,7 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 }
 
 // doubtAgain begins to doubt a node about a volume that is attached there again, if its hold says that
-// force took it from that boot before: an old mount may be there, and the kubelet does not count it.
+// force took it from that boot before: an older mount may exist, and the kubelet does not count it.
 func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if volume := l.facts.volumes.get(v); volume != nil {
 		if f, _ := volume.Hold.Fence(n); f.Rule == "" {
@@ -535,8 +532,8 @@ func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	}
 }
 
-// wakeTaken has all volumes looked at that their holds say were taken from a node by force: that may be
-// over, or matter again.
+// wakeTaken touches all volumes that their holds say were taken from a node by force: that may be over, or
+// matter again.
 func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	for v := range l.facts.volumes.all() {
 		if _, found := v.Hold.Fence(n); found {
@@ -549,7 +546,7 @@ func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 // attached, may have been left attached, or may be there without needing an attachment.
 func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
 
-// voidForced takes back the proofs by force at a node: the rule has ended.
+// voidForced voids the proofs by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Proof.Forced {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A pending ticket is in doubt until it is seen with a higher epoch, decided, or
-// another object: not by any other change.
+// A pending ticket is in doubt until it is seen with a higher epoch, decided, or as another object: no
+// other change ends that.
 func TestTicketInDoubt(t *testing.T) {
 	now, id := time.Unix(1000, 0), TicketID{"s", "t"}
 	first := Ticket{ID: id, UID: "u", Version: "1", Node: "n", Epoch: 3}
@@ -45,9 +45,9 @@ func TestTicketInDoubt(t *testing.T) {
 	}
 }
 
-// A new leader, and a process that sees the volume leave volumesAttached, doubt the node that the hold
-// says its volume was taken from by force, for the meant attachment and boot, and if the volume may
-// have been in use.
+// A new leader, and a process that sees the volume leave volumesAttached, doubt the node from which the
+// hold says its volume was taken by force, for the fence's attachment and boot, and if the volume may have
+// been in use.
 func TestHoldsInDoubt(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	fence := Fence{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", Rule: "AfterPodGone", InUse: true}
@@ -98,9 +98,8 @@ func TestHoldsInDoubt(t *testing.T) {
 	}
 }
 
-// A hold's entry about the machine that had a node's name before is doubted until that machine has
-// booted again. A machine that had the name in between, and never the volume in use, is not doubted; a
-// machine that had it is doubted for its own sake.
+// A hold's entry about an earlier machine of a node's name is doubted until that machine has booted. A
+// machine in between that never used the volume is not doubted; a machine that used it has its own doubt.
 func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, inUse ...VolumeID) Event {
@@ -131,8 +130,8 @@ func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 	}
 }
 
-// As long as volumesAttached names a volume that is taken by force, its kubelet has not
-// forgotten it: that volumesInUse names it no more is not doubted.
+// While volumesAttached names a volume that is taken by force, its kubelet has not forgotten it: its
+// absence in volumesInUse is not doubted.
 func TestNotInUseWhileItIsReported(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := func(version string, reported, inUse []VolumeID) Event {
@@ -156,8 +155,8 @@ func TestNotInUseWhileItIsReported(t *testing.T) {
 	}
 }
 
-// A doubt, and that nothing is doubted, is about the own attachment: that another one at
-// the same place comes, or is made again, changes nothing.
+// A doubt, or its absence, is about the own attachment: a foreign one at the same place that comes, or is
+// made again, changes nothing.
 func TestDoubtIsOfTheOwnAttachment(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	theirs := func(uid, version string) Event {
@@ -195,8 +194,7 @@ func TestDoubtIsOfTheOwnAttachment(t *testing.T) {
 	}
 }
 
-// A doubt that a hold has begun ends with another boot of the machine, also when the
-// Node is seen only then.
+// A doubt by a hold ends with another boot of the machine, also if the Node is first seen then.
 func TestFenceOfAnEarlierBoot(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	l := New()
@@ -217,7 +215,7 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 	}
 }
 
-// A volume that its hold permits to be left attached stays in doubt after its attachment went, since
+// A volume that its hold permits to be left attached stays in doubt after its attachment's end, since
 // nothing was detached; also for a later leader.
 func TestDoubtOfVolumeLeft(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
@@ -246,9 +244,8 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 	}
 }
 
-// A volume that was taken by force from a boot of a machine is doubted when it comes back
-// to that boot, whether it needs an attachment or the hold alone gives it to the node; not
-// while a rule of force is still said, nor in another boot.
+// A volume taken by force from a boot of a machine is doubted when it comes back to that boot, whether by
+// an attachment or by the hold alone; not while a rule of force is still stated, nor in another boot.
 func TestDoubtOfVolumeThatComesBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	disk, lun := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
@@ -288,8 +285,8 @@ func TestDoubtOfVolumeThatComesBack(t *testing.T) {
 	}
 }
 
-// Another boot of a machine, and the end of its Node, touch every volume that a hold says was taken
-// from there by force, wherever it is now.
+// Another boot of a machine, and the end of its Node, touch each volume that a hold says was taken from
+// there by force, wherever it is now.
 func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -367,8 +364,8 @@ func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	}
 }
 
-// A volume in doubt counts as in use: the doubt ends with the use of a volume that was detached from a
-// node out of service, and begins again when the volume comes back to that boot.
+// A volume in doubt counts as in use: the doubt ends with the use of a volume detached from an
+// out-of-service node, and begins again when the volume comes back to that boot.
 func TestDoubtEndsWithItsUse(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	state := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -386,7 +383,7 @@ func TestDoubtEndsWithItsUse(t *testing.T) {
 		{NodeGone{"n"}, false},
 		{state("x", "3", true), false},
 		{HoldSeen{v, Hold{Version: "1", Node: "n", Fences: []Fence{{Node: "n", NodeUID: "x", BootID: "b", InUse: true}}}}, false},
-		{attachment, true}, // attached anew
+		{attachment, true}, // attached again
 	} {
 		l.Apply(now, step.event)
 		p, doubted := atNode(l, v, "n"), l.Snapshot().Node("n").Doubts(v)
@@ -396,9 +393,9 @@ func TestDoubtEndsWithItsUse(t *testing.T) {
 	}
 }
 
-// A volume that others take out of volumesAttached is in doubt if it is attached and may be in use,
-// until the machine boots; not a volume that this process takes out by the kubelet's report, nor an
-// entry of another Node object.
+// A volume that others take out of volumesAttached is in doubt if it is attached and may be in use, until
+// the machine boots. It is not if this process takes it out by the kubelet's report, or if it was an entry
+// of another Node object.
 func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	in := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true, Reported: []VolumeID{v}, InUse: []VolumeID{v}}
@@ -443,10 +440,10 @@ func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	}
 }
 
-// A volume that was seen detached is not in doubt after its Node is made again, in any order of the
-// watches, and if they showed only that the Node is another; nor is a volume without attachments that
-// was taken by force while the Node did not exist. A volume that was not seen to go is in doubt: its
-// attachment may be unseen, or not be known as its own yet.
+// A volume seen detached is not in doubt after its Node is made again, in any order of the watches, also if
+// they showed only a new Node. The same holds for a volume without attachments that was taken by force
+// while the Node did not exist. A volume not seen to go is in doubt: its attachment may be unseen, or not
+// yet known as its own.
 func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	v, iscsi := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
 	node := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -513,8 +510,8 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	}
 }
 
-// A volume in use before a boot is not in doubt after the new boot makes the Node again, whether or not
-// its kubelet has reported; but it is if the Node named it as attached meanwhile.
+// A volume in use before a boot is not in doubt after the new boot makes the Node again, with or without
+// its kubelet's report; but it is if the Node named it as attached meanwhile.
 func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, reported, inUse []VolumeID) Event {
@@ -545,9 +542,9 @@ func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	}
 }
 
-// A doubt goes on, of the same machine and boot, if the volume is taken by force while the Node does
-// not exist, until the attachment is gone: also for a leader that has never seen the Node, and if
-// another machine has had the name since.
+// A doubt continues, for the same machine and boot, if the volume is taken by force while the Node does not
+// exist, until the attachment is gone: also for a leader that has never seen the Node, and if another
+// machine has had the name since.
 func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, lists ...VolumeID) Event {
@@ -590,9 +587,8 @@ func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// A volume that others take out of volumesAttached of a machine whose kubelet has listed it may be
-// mounted there and at the machine before: also if one state shows both lists without it, as after a
-// gap.
+// A volume that others take out of volumesAttached of a machine whose kubelet has listed it may be mounted
+// there and at the earlier machine, also if one state shows both lists without it, as after a gap.
 func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reported, inUse []VolumeID) Event {
@@ -622,7 +618,8 @@ func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 	}
 }
 
-// Another machine with the same systemUUID, as the cloud's name for it tells, ends no doubt about the first one, which may go on.
+// Another machine with the same systemUUID, shown by the cloud's name for it, ends no doubt about the first
+// one, which may continue.
 func TestDoubtOutlivesACloneOfAnotherProviderID(t *testing.T) {
 	node := func(uid, version, provider, boot string, reported, inUse []VolumeID) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: boot, ProviderID: provider,
@@ -638,7 +635,7 @@ func TestDoubtOutlivesACloneOfAnotherProviderID(t *testing.T) {
 		if doubted {
 			events = append(events,
 				node("u", "2", "cloud://first", "b", nil, v),   // another component takes it out of volumesAttached
-				node("u", "3", "cloud://first", "b", nil, nil)) // and the kubelet has begun anew
+				node("u", "3", "cloud://first", "b", nil, nil)) // and the kubelet has restarted
 		}
 		for _, e := range events {
 			l.Apply(start, e)

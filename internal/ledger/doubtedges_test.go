@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ledgerOf is a ledger with nodes that have the machines and boots that are named, and Complete.
+// ledgerOf is a ledger with these nodes, machines and boots, and Complete.
 func ledgerOf(nodes ...NodeState) *Ledger {
 	l := New()
 	for _, n := range nodes {
@@ -64,8 +64,8 @@ func TestWhereAndWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume in doubt because of two boots, or two machines, is at no known one; one of them may have no
-// machine recorded.
+// A volume in doubt because of two boots, or two machines, is at no known one; one of the two may have no
+// recorded machine.
 func TestDoubtOfBoth(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, other doubt
@@ -96,7 +96,8 @@ func TestDoubtOfBoth(t *testing.T) {
 	}
 }
 
-// A hold tells of a Node before where that is gone, is another one, or another machine, and its boot may last.
+// A hold tells of an earlier Node if that is gone, or the Node or machine is another one now, and its boot
+// may last.
 func TestGrantedForANodeBefore(t *testing.T) {
 	is := func(change func(*NodeState)) []NodeState {
 		n := NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -141,7 +142,7 @@ func TestGrantedForANodeBefore(t *testing.T) {
 	}
 }
 
-// Another boot, and another machine, are known only where both sides say which.
+// Another boot, and another machine, are known only if both sides name one.
 func TestAnotherBootOrMachine(t *testing.T) {
 	node := func(machine, boot string) *Node {
 		return &Node{Exists: true, NodeState: NodeState{SystemUUID: machine, BootID: boot}}
@@ -166,9 +167,9 @@ func TestAnotherBootOrMachine(t *testing.T) {
 	}
 }
 
-// A hold's machine from which its volume was taken is doubted: the machine that it names or, without
-// one, the machine of the Node that it names; also after another boot, if it is about the present
-// attachment, or a volume without attachments.
+// A machine from which its hold says a volume was taken is doubted: the hold's machine, or without one, its
+// Node's machine; also after another boot, if it is about the present attachment, or a volume without
+// attachments.
 func TestDoubtOfWhatWasTaken(t *testing.T) {
 	iscsi := VolumeID{"kubernetes.io/iscsi", "h"}
 	entry := func(change func(*Fence)) Fence {
@@ -242,8 +243,8 @@ func TestListedOfANodeBefore(t *testing.T) {
 	}
 }
 
-// A list that names a volume in doubt voids proofs by the kubelet's report, and not by force; each
-// change of its entry touches the volume. Older snapshots stay the same.
+// A list with a volume in doubt voids proofs by the kubelet's report, not by force; each change of its
+// entry touches the volume. Older snapshots stay the same.
 func TestHeardListsOfDoubts(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is bool // listed
@@ -258,7 +259,7 @@ func TestHeardListsOfDoubts(t *testing.T) {
 		"listed, nothing was proved": {false, true, Proof{}, true},
 	} {
 		l := spoken(edge)
-		l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: test.was}, {volume: edge2, boot: "b"}} // nothing is there of the second
+		l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: test.was}, {volume: edge2, boot: "b"}} // the second is not there
 		l.changeNodeVolume(time.Unix(1000, 0), &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = test.proof })
 		before := l.Snapshot()
 		l.begin(time.Unix(1000, 0))
@@ -287,8 +288,8 @@ func TestHeardListsOfDoubts(t *testing.T) {
 	}
 }
 
-// Volumes that holds say were taken from a node are looked at again when the machine has booted, or may have, or the
-// Node was made again once all was seen.
+// Volumes that holds say were taken from a node are checked again when the machine has booted, or may have,
+// or the Node was made again after Complete.
 func TestTakenIsLookedAtAgain(t *testing.T) {
 	taken := HoldSeen{Volume: edge2, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "q", SystemUUID: "q", BootID: "q"}}}}
 	node := func(version, uid, machine, boot string) NodeState {
@@ -353,8 +354,8 @@ func TestSeenMachines(t *testing.T) {
 	}
 }
 
-// A boot ends a doubt once no other node has its machine's systemUUID: also if the other node goes
-// after the boot was reported, and not only with the Node's next state.
+// A boot ends a doubt once no other node has its machine's systemUUID: also if the other node goes after
+// the boot's report, without another state of the Node.
 func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(name NodeName, version, uid, machine, boot string, lists ...VolumeID) NodeState {
@@ -381,9 +382,8 @@ func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	}
 }
 
-// A machine is in one boot at a time: a volume that it may have mounted in either of two boots is in
-// doubt in the boot that its Node names, and in no third boot. With a clone of the machine about, no
-// boot of it tells.
+// A machine is in one boot at a time: a volume that it may have mounted in either of two boots is in doubt
+// in the Node's present boot, and in no third boot. With a clone of the machine, no boot of it tells.
 func TestDoubtInEitherBoot(t *testing.T) {
 	hold := HoldSeen{edge, Hold{Version: "1", Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "granted",
 		Fences: []Fence{{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "fenced", Attachment: proofUID("a"), InUse: true}}}}

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Event is one fact to take in: an object as it is now, an object that is
-// gone, or a proof that this process made. The types that implement it are
-// the facts of this package and the types below.
+// Event is one fact to take in: an object's present state, an object's end, or a proof by this process. The
+// types that implement it are the facts of this package and the types below.
 type Event interface {
 	apply(l *Ledger, now time.Time, t *Touched)
 }
@@ -32,8 +31,8 @@ type (
 	NodeDriversGone struct{ Node NodeName }
 	// AttachmentGone says that the VolumeAttachment does not exist.
 	AttachmentGone struct{ Name string }
-	// NodeWordGone says that the node has no NodeVolumes: none of UID, if that is set, since
-	// another one may have been made and seen meanwhile.
+	// NodeWordGone says that the node has no NodeVolumes; with UID, none of that UID, since another one may
+	// have been made and seen meanwhile.
 	NodeWordGone struct {
 		Node NodeName
 		UID  string
@@ -42,73 +41,70 @@ type (
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
 	HoldGone struct{ Volume VolumeID }
-	// TicketGone says that the VolumeTicket does not exist. UID is that of the object that is gone;
-	// another ticket of the name is not meant. Empty: any ticket of that name.
+	// TicketGone says that the VolumeTicket with this UID does not exist; empty: no ticket of the name
+	// exists.
 	TicketGone struct {
 		ID  TicketID
 		UID string
 	}
-	// TicketReleased ends a ticket that this process has deleted. Events about the
-	// deleted object that are still on their way change nothing.
+	// TicketReleased ends a ticket that this process has deleted. Late events about the deleted object
+	// change nothing.
 	TicketReleased struct {
 		ID TicketID
-		// UID is the deleted object's; empty: any of that name
+		// UID is the deleted object's; empty: any ticket of the name
 		UID string
 	}
 )
 
-// NodeLease is what a read showed of a node's Lease, which its kubelet renews as
-// long as it runs. It is taken in only of a node that is known.
+// NodeLease is a read of a node's Lease, which its kubelet renews while it runs. It is taken in only for a
+// known node.
 type NodeLease struct {
 	Node NodeName
-	// Renewed is spec.renewTime in microseconds since 1970, by the kubelet's clock;
-	// 0 without a Lease. It is compared for being another one only, never with any
-	// clock of ours.
+	// Renewed is spec.renewTime in microseconds since 1970, by the kubelet's clock; 0 without a Lease. It
+	// is only compared for equality, never with our clocks.
 	Renewed int64
 }
 
-// LeaseUnread says that a node's Lease could not be read since it was read last: the API server does not
-// answer, or this process was stopped. It is taken in only of a node that is known and not Ready.
+// LeaseUnread says that a node's Lease could not be read since its last read: the API server does not
+// answer, or this process was stopped. It is taken in only for a known node that is not Ready.
 type LeaseUnread struct {
 	Node NodeName
-	// Refused: the API server answers, and does not let it be read.
+	// Refused: the API server answers, and refuses the read.
 	Refused bool
 }
 
-// TicketInDoubt says that a grant of a pending ticket may still arrive, which a former leader or this
-// process sent; the ticket has the version that it had then. Until the ticket has another version,
-// which makes such a grant fail, it keeps the slots that it asks for from every other ticket.
+// TicketInDoubt says that a grant of a pending ticket in its present version may still arrive, from a
+// former leader or this process. Until the ticket has another version, which makes such a grant fail, it
+// keeps the slots that it asks for from all other tickets.
 type TicketInDoubt struct {
 	ID  TicketID
 	UID string
 }
 
-// GrantSent says that this process is about to grant a pending ticket, at exactly a version.
-// From then on the grant may have had its effect, until another version of the ticket is seen,
-// or GrantResolved. It is taken in only while the ticket has that version (Ticket.Granting says
-// whether it was): else a grant of it would fail.
+// GrantSent says that this process is about to grant a pending ticket, at exactly a version. From then on
+// the grant may have had its effect, until another version of the ticket is seen, or GrantResolved. It is
+// taken in only while the ticket has that version (Ticket.Granting says whether it was): otherwise the
+// grant would fail.
 type GrantSent struct {
 	ID           TicketID
 	UID, Version string
 }
 
-// GrantResolved is the proof that a grant which GrantSent announced has had its effect, which the
-// ledger knows, or can have none any more. It is taken in only while the ticket has the version of that
-// grant: later another grant may be on its way.
+// GrantResolved is the proof that the grant of GrantSent has had its effect, which the ledger knows, or can
+// have none any more. It is taken in only while the ticket has the version of that grant: later another
+// grant may be in flight.
 type GrantResolved struct {
 	ID           TicketID
 	UID, Version string
 }
 
 // HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have forgotten
-// volumes that the leaders before it took from nodes by force (Hold.Fences), or that were granted for a
-// Node which was made again since (Hold.NodeUID). These are in doubt from here on, also if the holds
-// change.
+// volumes that earlier leaders took from nodes by force (Hold.Fences), or that were granted for a Node that
+// was made again since (Hold.NodeUID). These are in doubt from here on, also if the holds change.
 type HoldsInDoubt struct{}
 
-// HoldBoots says whether the API server drops the bootID from VolumeHolds that are written with one,
-// since its definition of them is older than this process. No step waits for a hold to name a boot
-// then.
+// HoldBoots says whether the API server drops the bootID from VolumeHolds, since its definition of them is
+// older than this process. Then no step waits for a hold with a boot.
 type HoldBoots struct{ Dropped bool }
 
 // HoldSeen is a VolumeHold.
@@ -117,29 +113,29 @@ type HoldSeen struct {
 	Hold   Hold
 }
 
-// HoldDropped says that this process has deleted a volume's VolumeHold, without content, at a version.
-// It is gone when the watch says so (HoldGone): earlier events come first.
+// HoldDropped says that this process has deleted a volume's empty VolumeHold at a version. It is gone when
+// the watch says so (HoldGone): earlier events come first.
 type HoldDropped struct {
 	Volume  VolumeID
 	Version string
 }
 
-// Unreported is the proof that one write showed the volume not in use at the
-// node and, from then on, not reported as attached there.
+// Unreported is the proof that one write showed the volume unused at the node and, from then on, not
+// reported as attached there.
 type Unreported struct {
 	Volume       VolumeID
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment as known before the write; empty without one
 	// Forced: by a rule of force, regardless of the node's lists.
 	Forced bool
-	// Doubted: what the node says of use was in doubt, and stays so.
+	// Doubted: the node's report of use was in doubt, and stays so.
 	Doubted bool
 	// Ready: the write also showed the node Ready.
 	Ready bool
 }
 
-// ReadyShown says that a read has shown a node Ready; the read was sent after the end of each ended
-// ticket that had the volume there, as far as this process knows.
+// ReadyShown says that a read has shown a node Ready; it was sent after the end of each ended ticket that
+// had the volume there, as far as this process knows.
 type ReadyShown struct {
 	Volume VolumeID
 	Node   NodeName
@@ -154,88 +150,87 @@ type Unwanted struct {
 }
 
 // ReportSent says that this process sends a patch that puts a volume into volumesAttached of a node. It
-// voids the proofs about the volume there: the node may name it from now on, and no event may say so.
+// voids the proofs about the volume there: the node may name it from now on, without an event.
 type ReportSent struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// UnreportSent says that this process is about to send a patch that takes a volume which needs no attachment out of
-// volumesAttached of a node: until UnreportResolved it may be gone from there, though the node names it.
+// UnreportSent says that this process is about to send a patch that takes a volume without attachments out
+// of a node's volumesAttached: until UnreportResolved it may be gone from there, though the node names it.
 type UnreportSent struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// UnreportResolved says that such a patch was not sent, has been answered, or can have no effect any more, and that
-// the ledger knows what came of it.
+// UnreportResolved says that such a patch was not sent, was answered, or can have no effect any more, and
+// that the ledger knows its outcome.
 type UnreportResolved struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// NotReported says that a read of a Node, made while no report of the volume there was under way any more, has
-// shown that volumesAttached does not name the volume: a report without an answer (ReportSent) came to nothing.
+// NotReported says that a read of a Node, without a report of the volume there in flight, has shown that
+// volumesAttached omits the volume: an unanswered report (ReportSent) came to nothing.
 type NotReported struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// HoldUnanswered says that a write which creates a volume's hold, replaces a version of it, or deletes it, got no
-// answer: it may have been carried out, or may be yet. Nothing rests on what the hold said before, until a newer one
-// is seen (HoldSeen), it is seen to be gone (HoldGone, HoldDropped), or HoldAnswered.
+// HoldUnanswered says that a creation, replacement or deletion of a volume's hold got no answer: it may
+// have been carried out, or may be yet. Nothing relies on the hold's content until a newer one is seen
+// (HoldSeen), its end is seen (HoldGone, HoldDropped), or HoldAnswered.
 type HoldUnanswered struct {
 	Volume  VolumeID
-	Version string // of the replaced or deleted hold; empty: the hold is created
+	Version string // of the replaced or deleted hold; empty: a creation
 	Deletes bool
 }
 
-// HoldAnswered says that a read has shown the hold of a volume after none of the writes that had got no answer by
-// some time could be carried out any more.
+// HoldAnswered says that a read has shown a volume's hold after all of its writes that were unanswered at
+// some time could no longer be carried out.
 type HoldAnswered struct {
 	Volume VolumeID
-	Writes uint16 // Volume.HoldUnanswered at that time: where there are more by now, nothing has ended
+	Writes uint16 // Volume.HoldUnanswered at that time: if there are more by now, nothing has ended
 }
 
-// LookAsked says that this process has asked a node's moorage-node for a fresh look
-// after the write behind Unreported: NodeWord.Looked reaches Look once it has looked.
+// LookAsked says that this process has asked a node's moorage-node for a fresh look after the write of
+// Unreported: NodeWord.Looked reaches Look after the look.
 type LookAsked struct {
 	Volume       VolumeID
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment
 	Look         int64
-	// Vacant is the Snapshot.Vacant that asked for the second look, which ends a doubt.
+	// Vacant is the Snapshot.Vacant behind the second look, which ends a doubt.
 	Vacant time.Time
 }
 
-// LookRefused says that the API server refuses to let a node's moorage-node be asked, for want of
-// rights or by a webhook, until LookAsked says that it permits it.
+// LookRefused says that the API server refuses questions to a node's moorage-node, for want of rights or by
+// a webhook, until LookAsked.
 type LookRefused struct{ Node NodeName }
 
-// AttachSent says that this process is about to send the creation of the own attachment of a volume at
-// a node. From then on the volume may be there: the place stays, and has its slot, until
-// AttachResolved. It is taken in only while a pod, a granted ticket or a volume that was left there
-// keeps the slot (NodeVolume.Sent says whether it was): else the slot may have been given away since
-// the attach was decided on, and nothing may be sent. With a Limit it is not taken in either while so
-// many volumes of the driver have a slot at the node (NodeDriver.Occupied): of two creations that were
-// decided on at once for the last slot, only the first is sent.
+// AttachSent says that this process is about to send the creation of the own attachment of a volume at a
+// node. From then on the volume may be there: the place stays, and has its slot, until AttachResolved. It
+// is taken in only while a pod, a granted ticket or a left volume keeps the slot there (NodeVolume.Sent
+// says whether it was): otherwise the slot may have been given away since the decision, and nothing may be
+// sent. With a Limit it is also refused while that many volumes of the driver have a slot at the node
+// (NodeDriver.Occupied): of two creations decided at once for the last slot, only the first is sent.
 type AttachSent struct {
 	Volume VolumeID
 	Node   NodeName
 	Limit  int32 // 0: none
 }
 
-// AttachResolved is the proof that a creation which AttachSent announced has had
-// its effect, which the ledger knows, or can have none any more: it was refused, or
-// a consistent read, made after the API server had given it up, did not find it.
+// AttachResolved is the proof that the creation of AttachSent has had its effect, which the ledger knows,
+// or can have none any more: it was refused, or a consistent read, made after the API server had given it
+// up, did not find it.
 type AttachResolved struct {
 	Volume VolumeID
 	Node   NodeName
 	Failed bool // it made no attachment
 }
 
-// Complete says that this process has taken in the first list of every kind. Before, an unseen pod may
-// have used a volume and gone: times without users count from here at the earliest. Only the first one
+// Complete says that this process has taken in the first list of each kind. Before, an unseen pod may have
+// used a volume and gone: times without users count from here at the earliest. Only the first Complete
 // counts.
 type Complete struct{}
 
@@ -244,20 +239,19 @@ type Complete struct{}
 // drivers.
 type NoForceOnTimeout struct{}
 
-// CutOffBelieved says whether this process takes a Node's condition that a storage has cut it off as
-// proof. The controller believes it only after a comparison with the NetworkFences; schedulers believe
-// it from the beginning.
+// CutOffBelieved says whether this process accepts a Node's condition that a storage has cut it off as
+// proof. The controller does only after a comparison with the NetworkFences; schedulers do from the
+// beginning.
 type CutOffBelieved struct{ Believed bool }
 
-// RefusalsOver ends all refusals for want of room that drivers last repeated at Until or before: the
-// room may have changed without a sign.
+// RefusalsOver ends all refusals for want of room that drivers last repeated at Until or before: the room
+// may have changed without a sign.
 type RefusalsOver struct{ Until time.Time }
 
-// Touched names what an event may have changed the decisions on.
+// Touched names the keys with possibly changed decisions.
 type Touched struct {
-	// Own says that this process noted or proved the event in the course of a step of its own. The
-	// step's owner decides again, but has heard nothing new: a step that failed is not tried again
-	// because of it.
+	// Own says that this process noted or proved the event during its own step. The step's owner decides
+	// again, but has no news: a failed step is not retried because of it.
 	Own     bool
 	Volumes []VolumeID
 	Nodes   []NodeName // slots, limits, health

@@ -14,14 +14,13 @@ type source interface {
 	below(n int) int
 }
 
-// stream makes event sequences in a small world: few names, so that
-// everything meets everything. Versions rise from object to object; events
-// about one object come in order, but for repetitions of older ones while the
-// object is there.
+// stream makes event sequences in a small world: few names, so that everything meets everything. Versions
+// rise from object to object; events about one object come in order, except repetitions of older ones while
+// the object exists.
 type stream struct {
 	source
 	version int
-	last    map[string]Event // the newest event about an object that is there
+	last    map[string]Event // the newest event about an existing object
 	past    map[string]Event // an older one
 	uids    int
 }
@@ -55,7 +54,7 @@ func (s *stream) volumes() []VolumeID {
 	return list
 }
 
-// keep notes an event about an object, for repetitions.
+// keep notes an object's event for repetitions.
 func (s *stream) keep(key string, e Event) Event {
 	if old, ok := s.last[key]; ok {
 		s.past[key] = old
@@ -70,7 +69,6 @@ func (s *stream) gone(key string, e Event) Event {
 	return e
 }
 
-// event draws the next event.
 func (s *stream) event() Event {
 	switch s.below(18) {
 	case 0, 1, 2:
@@ -130,7 +128,7 @@ func (s *stream) ticket() Event {
 	if old, known := s.last[key].(Ticket); known {
 		if s.chance(3) {
 			if s.chance(3) {
-				return TicketReleased{ID: id, UID: []string{"", old.UID, "another"}[s.below(3)]} // more of it may be on its way
+				return TicketReleased{ID: id, UID: []string{"", old.UID, "another"}[s.below(3)]} // late events of it may come
 			}
 			return s.gone(key, TicketGone{ID: id})
 		}
@@ -218,7 +216,7 @@ func (s *stream) attachment() Event {
 		return s.gone(key, AttachmentGone{a.Name})
 	}
 	a.UID, a.Version = old.UID, s.next()
-	if !known || s.chance(10) { // deleted and made again, and the deletion missed
+	if !known || s.chance(10) { // deleted and made again, with the deletion missed
 		a.UID = s.uid()
 	}
 	a.Attached, a.Deleting = s.chance(2), s.chance(4)
@@ -278,12 +276,12 @@ func (s *stream) csinode() Event {
 	return s.keep(key, d)
 }
 
-// proof draws a proof about an attachment that is there, or about none.
+// proof draws a proof about an existing attachment, or about none.
 func (s *stream) proof() Event {
 	n := s.nodeName()
 	v := VolumeID{"d0", "h0"}
 	if s.chance(2) {
-		v = VolumeID{"d1", "h1"} // attached inline, so that it always is where it should be
+		v = VolumeID{"d1", "h1"} // attached inline, so that its place is always right
 	}
 	a, _ := s.last["va/"+AttachmentName(v, n)].(Attachment)
 	if s.chance(4) {

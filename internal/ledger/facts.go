@@ -11,8 +11,8 @@ const (
 	// AccessUnknown: no PersistentVolume of the volume has been seen. Unknown
 	// is treated as exclusive to a node.
 	AccessUnknown Access = iota
-	// AccessUnset: the PersistentVolume names no access mode. Kubernetes lets
-	// such a volume be attached to many nodes; a policy may say otherwise.
+	// AccessUnset: the PersistentVolume names no access mode. Kubernetes permits such a volume at many
+	// nodes; a policy may differ.
 	AccessUnset
 	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes.
 	AccessMany
@@ -35,7 +35,7 @@ type PersistentVolume struct {
 	Claim              ClaimKey // spec.claimRef, zero when unclaimed
 	ClaimUID           string   // the claim's UID in spec.claimRef; empty when unclaimed or reserved by name
 	Affinity           NodeAffinity
-	Strays             string // Moorage's annotation: where the driver lists it without an attachment
+	Strays             string // Moorage's annotation: the driver lists it there without an attachment
 	Capacity           int64  // spec.capacity, bytes
 	Deleting           bool
 }
@@ -66,11 +66,11 @@ type StorageClass struct {
 type Driver struct {
 	Name, Version  string
 	AttachRequired bool
-	NeedsNode      bool // no pod goes to a node where it is not registered (spec.preventPodSchedulingIfMissing)
+	NeedsNode      bool // pods stay away from nodes where it is not registered (spec.preventPodSchedulingIfMissing)
 	SELinuxMount   bool // kubelets mount its volumes with a pod's SELinux label (spec.seLinuxMount)
 }
 
-// PodPhase is how far a pod has come, as far as its volumes are concerned.
+// PodPhase is a pod's stage with respect to its volumes.
 type PodPhase uint8
 
 const (
@@ -79,8 +79,8 @@ const (
 	// PodTerminating: it is being deleted, and a container may still run. A pod under deletion without
 	// a known container status is terminating, not finished.
 	PodTerminating
-	// PodFinished: Succeeded, Failed, or being deleted with every container reported terminated. It
-	// asks for nothing any more; its volumes may still be mounted.
+	// PodFinished: Succeeded, Failed, or being deleted with all containers reported terminated. It asks for
+	// nothing any more; its volumes may still be mounted.
 	PodFinished
 )
 
@@ -101,15 +101,15 @@ type Pod struct {
 	OptedOut bool
 	// Started says that a container of it has started, so that its node had its volumes.
 	Started bool
-	Bound   int64 // when it got its node, in seconds, by the API server's clock; 0: not known
+	Bound   int64 // when it got its node, in seconds, by the API server's clock; 0: unknown
 	Volumes []PodVolume
-	// OwnCSI are the names of the CSI volumes that are written into the pod: they are the pod's
-	// alone, are not staged, and never attached.
+	// OwnCSI are the names of the CSI volumes in the pod's own spec: they are the pod's alone, are not
+	// staged, and never attached.
 	OwnCSI []string
 
-	at     []VolumeID          // where each of Volumes leads, zero where nowhere; then what else it may use
-	unseen bool                // no event has told of it: Reserve was faster
-	inline map[VolumeID]Access // of the volumes that it names inline, the most restrictive; nil: none
+	at     []VolumeID          // the volume of each of Volumes, zero if it leads nowhere; then others that it may use
+	unseen bool                // no event of it was seen: Reserve was faster
+	inline map[VolumeID]Access // by inline volume, the most restrictive; nil: none
 }
 
 // PodVolume is a volume of a pod that may need an attachment.
@@ -123,11 +123,11 @@ type PodVolume struct {
 	SELinux   SELinux // the label of the mount
 }
 
-// TicketPhase is what became of a ticket.
+// TicketPhase is a ticket's state.
 type TicketPhase uint8
 
 const (
-	// TicketPending: it asks.
+	// TicketPending: it waits.
 	TicketPending TicketPhase = iota
 	// TicketGranted: condition Granted is True.
 	TicketGranted
@@ -141,11 +141,10 @@ type Ticket struct {
 	UID, Version string
 	Type         TicketType
 	Node         NodeName // empty: none is chosen yet; Detached: at no node
-	// Wherever says that Moorage chooses Node, and may choose again while the ticket is not
-	// granted.
+	// Wherever says that Moorage chooses Node, and may choose again until the ticket is granted.
 	Wherever bool
-	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets with
-	// equal parameters can share an attachment.
+	// Parameters say how the volumes must be attached; empty: as for pods. Tickets with equal parameters
+	// can share an attachment.
 	Parameters string
 	// OnDrain says how a cordon of its node affects the ticket.
 	OnDrain    OnDrain
@@ -155,30 +154,27 @@ type Ticket struct {
 	Phase      TicketPhase
 	Reason     string // of condition Granted
 	Volumes    []TicketVolume
-	// Granted are the volumes that the ticket was granted, as its status says: one for each of Volumes,
-	// zero where there was none yet. nil: it says nothing, or the ticket is not granted.
+	// Granted are the ticket's granted volumes in its status: one for each of Volumes, zero for none. nil:
+	// the status names none, or the ticket is not granted.
 	Granted []VolumeID
-	// Interruptions is how often in a row a claimant that ranks before has taken the ticket's grant.
+	// Interruptions is how often in a row an earlier claimant in rank has taken the ticket's grant.
 	Interruptions int64
-	// SatisfiedSince is since when condition Satisfied is True, in seconds since 1970, by
-	// the clock of the controller that wrote it; 0 while it is not.
+	// SatisfiedSince is the start of condition Satisfied=True, in seconds since 1970, by the clock of its
+	// writer; 0: not True.
 	SatisfiedSince int64
-	// YieldingSince is since when condition Yielding is True, so that a granted ticket is asked
-	// to let go of its volumes, in seconds since 1970, by the clock of the controller that wrote
-	// it; 0 while it is not.
+	// YieldingSince is the start of condition Yielding=True, which asks a granted ticket to let go of its
+	// volumes, in seconds since 1970, by the clock of its writer; 0: not True.
 	YieldingSince int64
 	// LetsGo says that the ticket's user has let go of the volumes after the ticket was asked to yield.
 	LetsGo bool
-	// NodeGone is for how long its node has been gone, as its status says.
+	// NodeGone is the absence of its node in its status.
 	NodeGone Outage
-	// Finalizers says that the object has some: its deletion is pending, and it counts, until
-	// they are gone.
+	// Finalizers says that the object has finalizers: its deletion is pending, and it counts, until they
+	// are gone.
 	Finalizers bool
-	// InDoubt says that a leader before this process may still grant the
-	// ticket: see TicketInDoubt.
+	// InDoubt says that an earlier leader may still grant the ticket: see TicketInDoubt.
 	InDoubt bool
-	// Granting says that this process has sent a grant of the ticket, or is about to:
-	// see GrantSent.
+	// Granting says that this process has sent a grant of the ticket, or is about to: see GrantSent.
 	Granting bool
 
 	at          []VolumeID
@@ -196,16 +192,16 @@ const (
 	MoveOnDrain
 )
 
-// Outage is the part of a node's absence that controllers have seen. NodeUID, Since and Renewed
-// identify the outage, as in Force.
+// Outage is the part of a node's absence that controllers have seen. NodeUID, Since and Renewed identify
+// the outage, as in Force.
 type Outage struct {
 	Elapsed        time.Duration
 	NodeUID        string
 	Since, Renewed int64
 }
 
-// TicketVolume names one volume of a ticket; exactly one field is set, but
-// for ClaimUID, which goes with Claim.
+// TicketVolume names one volume of a ticket; exactly one field is set, except that ClaimUID accompanies
+// Claim.
 type TicketVolume struct {
 	Claim, ClaimUID  string
 	PersistentVolume string
@@ -220,13 +216,13 @@ type Attachment struct {
 	Inline             VolumeID // of spec.source.inlineVolumeSpec
 	Attached           bool
 	Deleting           bool
-	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
-	KeptBy             string // being deleted, and done by its attacher: a foreign finalizer is left
+	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for messages
+	KeptBy             string // being deleted, and done by its attacher: a foreign finalizer remains
 	Stamped            bool   // has a finalizer: an attacher adds its own before it calls the driver
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
-	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; the first value that it was attached with
-	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
+	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; the value of its first attach
+	Wanted             bool   // Moorage's annotation: the deletion may leave the volume in its place
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
 	Cooperative        bool   // Moorage's annotation: made in Cooperative mode
 	AttachError        CallError
@@ -235,11 +231,11 @@ type Attachment struct {
 	own bool // see Own
 }
 
-// Own says whether the attachment has the one name that follows from its volume and node, and that
-// kubelets look for. Attachments of other names are foreign.
+// Own says whether the attachment has the name that follows from its volume and node, and that kubelets
+// look for. Attachments with other names are foreign.
 func (a *Attachment) Own() bool { return a.own }
 
-// CallError is a VolumeError: what the driver said last.
+// CallError is a VolumeError: the driver's last error.
 type CallError struct {
 	Code    int32 // gRPC code; 0 when none was recorded
 	Message string
@@ -270,20 +266,20 @@ type NodeState struct {
 	Name         NodeName
 	UID, Version string
 	Ready        Readiness
-	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
+	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: only compared for equality
 	OutOfService bool  // taint node.kubernetes.io/out-of-service
 	Shutdown     bool  // taint node.cloudprovider.kubernetes.io/shutdown
-	// Fenced are the conditions of status True that say that the machine writes no more, sorted by
-	// type, if they are newer than its kubelet's last write of the condition Ready, by the conditions'
-	// own times.
+	// Fenced are the conditions with status True that vouch that the machine writes no more, sorted by
+	// type, if they are newer than its kubelet's last write of the condition Ready, by the conditions' own
+	// times.
 	Fenced []FencedCondition
 	// CutOff are the drivers with a storage that has cut the machine off, sorted: mounts of their
 	// volumes there read and write nothing.
 	CutOff   []string
 	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining bool // spec.unschedulable, or being deleted
-	// SELinuxMount: its kubelet mounts volumes with the SELinux label of the pod that is first
-	// there, where the driver can, as the Node's labels and version say.
+	// SELinuxMount: its kubelet mounts volumes with the SELinux label of their first pod there, if the
+	// driver can, by the Node's labels and version.
 	SELinuxMount bool
 	// Reporting says that this Node object's own kubelet has written a status: an empty InUse then
 	// means that nothing is in use. A new object of an old name starts without it.
@@ -298,8 +294,8 @@ type NodeState struct {
 	Reported []VolumeID        // status.volumesAttached
 }
 
-// FencedCondition is a condition of a Node that says that the machine writes no more to the volumes of
-// drivers whose policy names its type.
+// FencedCondition is a condition of a Node that vouches that the machine writes no more to the volumes of
+// drivers with its type in their policy.
 type FencedCondition struct {
 	Type  string
 	Since int64 // lastTransitionTime in seconds, by its writer's clock
@@ -321,19 +317,19 @@ type DriverOnNode struct {
 // NoLimit is the limit of a driver that states none.
 const NoLimit int32 = -1
 
-// MaxTransitions is the highest number of transitions. Counting ends there, since the API server
-// refuses the negative number after the largest: a volume with an edited VolumeHold then has the same
-// number at each node, and moorage-attacher can't tell an older VolumeAttachment by it. It still
-// attaches only a volume that has left its last node.
+// MaxTransitions is the highest number of transitions. Counting ends there, since the API server refuses
+// the negative number after the largest: a volume with an edited VolumeHold then has the same number at
+// each node, and moorage-attacher can't tell an older VolumeAttachment by it. It still attaches only a
+// volume that has left its last node.
 const MaxTransitions = 1 << 62
 
 // Hold has the facts of a VolumeHold.
 type Hold struct {
 	Version     string // empty: not written yet
 	Node        NodeName
-	NodeUID     string      // of the Node that counts for the volume, see BootID
-	BootID      string      // and of its boot; empty when its kubelet has not said
-	SystemUUID  string      // and of its machine; empty when its kubelet has not said
+	NodeUID     string      // of the volume's Node, see BootID
+	BootID      string      // of its boot; empty: its kubelet has not reported it
+	SystemUUID  string      // of its machine; empty: its kubelet has not reported it
 	Requesters  []Requester // the pods and tickets that have it there, sorted
 	Next        Promise
 	Transitions int64
@@ -344,8 +340,8 @@ type Hold struct {
 	Message     string // the same in words
 	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
-	Force       *Force  // nil: no rule of force is being timed, or has been without effect
-	Fences      []Fence // sorted by node, one for a node at most
+	Force       *Force  // nil: no rule of force is timed, or has been without effect
+	Fences      []Fence // sorted by node, at most one for each
 }
 
 // Promise names the claimant that gets a volume as soon as its holder lets go. Zero: none.
@@ -371,16 +367,15 @@ func (r Requester) String() string {
 	return kind + r.Namespace + "/" + r.Name
 }
 
-// HoldState is a VolumeHold in one word. A state that only passes by is not
-// written: an attach or detach that goes as it should changes Held or Free at
-// its end.
+// HoldState is a VolumeHold's state in one word. A brief state is not written: a normal attach or detach
+// changes Held or Free at its end.
 type HoldState string
 
 // The states of a hold.
 const (
 	HoldFree          HoldState = "Free"          // at no node
 	HoldHeld          HoldState = "Held"          // granted to a node
-	HoldAttachFailed  HoldState = "AttachFailed"  // granted to a node, and the driver refuses to attach it there
+	HoldAttachFailed  HoldState = "AttachFailed"  // granted to a node, but the driver refuses to attach it there
 	HoldDetachPending HoldState = "DetachPending" // should leave its node and can't, see Reason
 	HoldUnknown       HoldState = "Unknown"       // at more than one node, or where it should not be
 )
@@ -388,45 +383,43 @@ const (
 // Code names a reason; docs/reasons.md lists them all.
 type Code string
 
-// Force is how far a forced detach has come. Elapsed was seen by one process
-// and survives it here, so that no two clocks are compared.
+// Force is the progress of a forced detach. Elapsed was seen by one process and survives it here, so that
+// no two clocks are compared.
 type Force struct {
 	Rule    string
 	Node    NodeName // the node to force
 	Elapsed time.Duration
-	// NodeUID, Since and Renewed identify the outage: the UID of the Node, also of a deleted Node; its
-	// ReadySince, 0 when it is gone; and the renewal of its Lease, 0 if it was not read. If one of them
-	// differs, the node was there, or its kubelet was alive, in between.
+	// NodeUID, Since and Renewed identify the outage: the UID of the Node, also of a deleted one; its
+	// ReadySince, 0 when it is gone; and the renewal of its Lease, 0 if it was not read. A difference shows
+	// that the node was there, or its kubelet alive, in between.
 	NodeUID        string
 	Since, Renewed int64
 }
 
-// Fence says that a volume is taken from a node by force, and is written before
-// volumesAttached is. Where the attachment is still there, that node's kubelet may
-// have forgotten the volume, as it does when it restarts while volumesAttached does
-// not name it. Where the attachment is gone, what the kubelet said last counts no
-// more, as long as the outage lasts.
+// Fence says that a volume is taken from a node by force, and is written before volumesAttached is. While
+// the attachment exists, that node's kubelet may have forgotten the volume, as a restarting kubelet does if
+// volumesAttached omits it. After its end, the kubelet's last report does not count during the outage.
 type Fence struct {
 	Node       NodeName
 	NodeUID    string // of the Node object; empty if it was not seen
-	BootID     string // and of its boot; empty when its kubelet has not said
-	SystemUUID string // and of its machine; empty when its kubelet has not said
+	BootID     string // of its boot; empty: its kubelet has not reported it
+	SystemUUID string // of its machine; empty: its kubelet has not reported it
 	Attachment string // UID of the VolumeAttachment; empty for a volume that has none
-	// Rule is the rule of force. Empty: it has ended, and the volume may be mounted in
-	// that boot, whether it is attached or not.
+	// Rule is the rule of force. Empty: it has ended, and the volume may be mounted in that boot, attached
+	// or not.
 	Rule string
-	// InUse says that the kubelet's last list did not say that the volume is not in use:
-	// it named the volume, or there was none.
+	// InUse says that the kubelet's last list did not show the volume as unused: it named the volume, or
+	// there was none.
 	InUse bool
-	// Reported says that a volume without attachments, which the hold gives to another node or to none,
-	// was in volumesAttached here, or was about to be (NodeVolume.ReportSent), and that its Node has
-	// gone since or is doubted.
+	// Reported says that a volume without attachments, which the hold gives to another node or to none, was
+	// in volumesAttached here, or was about to be (NodeVolume.ReportSent), and that its Node is gone since
+	// or is doubted.
 	Reported bool
-	// Since and Renewed tell the outage, as in Force; 0 without a rule.
+	// Since and Renewed identify the outage, as in Force; 0 without a rule.
 	Since, Renewed int64
 }
 
-// Fence returns what a hold says of a volume that is taken from a node by force.
+// Fence returns a hold's fence of a node.
 func (h *Hold) Fence(n NodeName) (Fence, bool) {
 	if h != nil {
 		for i := range h.Fences {
@@ -441,7 +434,7 @@ func (h *Hold) Fence(n NodeName) (Fence, bool) {
 // PolicyFields is a set of an AttachPolicy's fields.
 type PolicyFields uint16
 
-// Fields with a value that can't be told from their absence.
+// Fields with a value that equals their absence.
 const (
 	FieldDetachDelay PolicyFields = 1 << iota
 	FieldEmptyAccessModes
@@ -456,7 +449,7 @@ const (
 // Policy has the facts of an AttachPolicy. Zero values mean Kubernetes' defaults.
 type Policy struct {
 	Name, Version    string
-	Created          int64  // creationTimestamp, seconds; of two alike the older counts
+	Created          int64  // creationTimestamp, seconds; the oldest policy counts
 	Driver, Class    string // Class empty: all of the driver
 	MaxSlots         *int32
 	Headroom         int32
@@ -464,8 +457,8 @@ type Policy struct {
 	AfterPodGone     *time.Duration  // nil: 6 minutes; negative: never
 	AfterUnreachable *time.Duration  // nil and negative: never
 	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
-	RequireNodeWord  bool            // what moorage-node says nothing of counts as in use
-	RepairStaged     bool            // moorage-node unstages what a kubelet has forgotten
+	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
+	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
 	EmptyIsExclusive bool            // no access modes: one node at a time
 	LiveMigration    bool            // the driver may attach to two nodes
 	UnpublishFences  bool            // unpublish takes the machine's access away
@@ -478,7 +471,7 @@ type Policy struct {
 	AttachFor        Operations     // only while the volume is attached somewhere
 	DetachFor        Operations     // only while it is attached nowhere
 	OperationTimeout time.Duration  // 0: operation.DefaultTimeout
-	Says             PolicyFields   // what it sets, be it to the value zero
+	Says             PolicyFields   // the set fields, also with value zero
 }
 
 // NetworkFence is how the storage of a policy's driver cuts nodes off.

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// FencedAt is a condition of a Node that says that the machine writes no more, as this process has seen
+// FencedAt is a condition of a Node that vouches that the machine writes no more, as this process has seen
 // it.
 type FencedAt struct {
 	FencedCondition
 	At time.Time // when it was seen first
-	// Void says that the kubelet was heard of since then, or that the node was Ready when
-	// it was seen: the machine has run since it was set, or may have. Only another
-	// condition ends that, or the same one with another time.
+	// Void says that the kubelet was heard since then, or that the node was Ready when it was seen: the
+	// machine has run, or may have, since it was set. Only another condition ends that, or the same one
+	// with another time.
 	Void bool
 }
 
-// FencedBy returns a node's condition as this process has seen it, and whether the node has it.
+// FencedBy returns a node's condition as seen by this process, and whether the node has it.
 func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 	if n != nil && n.Exists {
 		for _, f := range n.FencedAt {
@@ -31,8 +31,8 @@ func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 }
 
 // seeFenced takes in the conditions of a node's new state; was is the state before. It says whether
-// anything has changed, and whether a proof by a condition may have ended. The record is owned, and has
-// the new state.
+// anything has changed, and whether a proof by a condition may have ended. The record is owned, and has the
+// new state.
 func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, ended bool) {
 	before, is := n.FencedAt, &n.NodeState
 	ran := known && (was.Ready == ReadyUnknown && is.Ready == ReadyFalse || was.BootID != is.BootID || was.SystemUUID != is.SystemUUID)
@@ -50,8 +50,8 @@ func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, en
 	return !slices.Equal(before, list), ended
 }
 
-// voidFenced is for a kubelet that was heard: earlier conditions about its machine are true no more.
-// The record is owned.
+// voidFenced is for a kubelet that was heard: earlier conditions about its machine are no longer true. The
+// record is owned.
 func (n *Node) voidFenced() {
 	n.FencedAt = slices.Clone(n.FencedAt)
 	for i := range n.FencedAt {
@@ -59,7 +59,7 @@ func (n *Node) voidFenced() {
 	}
 }
 
-// IsCutOff says whether the storage of a driver has cut the machine off that the Node names.
+// IsCutOff says whether the storage of a driver has cut off the Node's machine.
 func (n *Node) IsCutOff(driver string) bool {
 	if n == nil || !n.Exists {
 		return false
@@ -68,15 +68,15 @@ func (n *Node) IsCutOff(driver string) bool {
 	return cut
 }
 
-// ProvesCutOff says whether it is proof that the storage of a driver has cut the machine off that
-// the Node names: it was not said of another machine before, as far as this process has seen.
+// ProvesCutOff says whether it is proved that the storage of a driver has cut off the Node's present
+// machine: as far as this process saw, the condition was not about an earlier machine.
 func (n *Node) ProvesCutOff(driver string) bool {
 	return n.IsCutOff(driver) && !slices.Contains(n.CutBefore, driver)
 }
 
-// seeCutOff takes in which storages have cut the machine off by a node's new state, and whether the
-// node names another machine now: earlier conditions are about the machine before. A new object has no
-// earlier conditions. The record is owned, and has the new state.
+// seeCutOff takes in which storages have cut the machine off by a node's new state, and whether the node
+// names another machine now: earlier conditions are about the machine before. A new object has no earlier
+// conditions. The record is owned, and has the new state.
 func (n *Node) seeCutOff(was *NodeState, known, replaced bool) {
 	var before []string
 	for _, driver := range n.CutOff {

@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// NodeTrace is what a ledger remembers of a volume at a node besides what the API's
-// objects say now. Two ledgers that differ in it may go on differently, which a search
-// has to tell apart.
+// NodeTrace is a ledger's memory of a volume at a node beside the API's present objects. Two ledgers with
+// different traces may continue differently, which a search has to distinguish.
 type NodeTrace struct {
 	Doubted bool   // see Node.Doubts
-	Boot    string // of the boot where the volume in doubt may be mounted; empty: unknown
-	OrBoot  string // or in this boot of the same machine; empty: in no other one
+	Boot    string // the boot where the volume in doubt may be mounted; empty: unknown
+	OrBoot  string // or in this boot of the same machine; empty: none
 	Listed  bool   // the node's last list named the volume in doubt
 	// LeftReported: volumesAttached named the volume when the Node was deleted, or it was in use, and was taken by force since; and its
 	// attachment was not seen to go.
 	LeftReported bool
-	// Rebooted: what the node is known to use was said by a kubelet of an earlier boot.
+	// Rebooted: a kubelet of an earlier boot reported the known uses.
 	Rebooted bool
 	// LastBoot is the last bootID that a kubelet of the node's name has reported.
 	LastBoot string
@@ -38,19 +37,19 @@ func (n *Node) Trace(v VolumeID) NodeTrace {
 	return t
 }
 
-// Deleted returns the UID of the ticket of a name that this process has deleted, until
-// its deletion is seen; empty: none.
+// Deleted returns the UID of the ticket of a name that this process has deleted, until its deletion is
+// seen; empty: none.
 func (l *Ledger) Deleted(id TicketID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buried[id]
 }
 
-// Fork returns a separate ledger with the same facts: later events of either do not show in the other.
-// It costs nothing, and is safe for parallel use. Searches through many futures of one past use it.
+// Fork returns a separate ledger with the same facts: each is independent of the other's later events. It
+// costs nothing, and is safe for parallel use, for searches through many futures of one past.
 func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gen++ // records that both share belong to neither
+	l.gen++ // shared records belong to neither
 	return &Ledger{gen: l.gen, facts: l.facts, shown: l.shown, buried: maps.Clone(l.buried), refusals: slices.Clone(l.refusals)}
 }

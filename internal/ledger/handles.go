@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// handles is a sorted list of volume handles. It never changes: with and without return another list,
-// which shares all equal parts. They copy one part of the list and the list of parts, so that a node
-// with tens of thousands of volumes in use costs little more for each than a node with ten.
+// handles is a sorted list of volume handles. It never changes: with and without return another list, which
+// shares all equal parts. They copy one part of the list and the list of parts, so that a node with tens of
+// thousands of volumes in use costs little more for each than a node with ten.
 //
 //	Invariant: no part is empty, or longer than maxPart
 type handles struct {
@@ -53,7 +53,7 @@ func (s handles) with(handle string) (handles, bool) {
 	}
 	half := len(longer) / 2
 	if part == len(s.parts)-1 && i == maxPart {
-		half = maxPart // they come in their order, as of a sorted list: keep parts full
+		half = maxPart // they come in order, as from a sorted list: keep parts full
 	}
 	parts := insertAt(s.parts, part, slices.Clone(longer[:half]))
 	parts[part+1] = slices.Clone(longer[half:])

@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// TestHandlesAreASet compares handles with a Go map, in parts of every length, and
-// each list that was ever made with what it was then.
+// TestHandlesAreASet compares handles with a Go map, in parts of every length, and each earlier list with
+// its first content.
 func TestHandlesAreASet(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		var list handles

@@ -4,9 +4,8 @@ package ledger
 
 import "testing"
 
-// What a hold says of where its volume may be mounted outlives it where somebody else has
-// deleted it, and not where this process has, whatever the watch shows first; nor does what
-// the watch shows late bring it back for good.
+// A hold's fences outlive the hold's deletion by others, but not by this process, in any order of the
+// watch's events. Late events don't bring it back for good.
 func TestHoldThatIsDeleted(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -40,9 +39,9 @@ func TestHoldThatIsDeleted(t *testing.T) {
 	}
 }
 
-// Where a hold says that its volume is, it outlives that somebody deletes it, if nothing else
-// shows it: where it was left without an attachment, needs none, or was taken by force. Of
-// a volume that has no PersistentVolume nothing is kept, not even its place.
+// A hold's place of its volume outlives the hold's deletion if nothing else shows it: the volume was left
+// without an attachment, needs none, or was taken by force. Without a PersistentVolume nothing is kept, not
+// even its place.
 func TestWhatADeletedHoldStillSays(t *testing.T) {
 	disk, lun := VolumeID{"disk", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
 	for name, test := range map[string]struct {

@@ -34,8 +34,7 @@ const (
 	sourcePrefix = "\x00attachment/"
 )
 
-// UnboundClaim names the volume that an unbound claim will become. It stands
-// for the slot that the volume will need, before it is provisioned.
+// UnboundClaim names the future volume of an unbound claim, for the slot that the volume will need.
 func UnboundClaim(driver, claimUID string) VolumeID {
 	return VolumeID{driver, claimPrefix + claimUID}
 }
@@ -49,12 +48,11 @@ func unknownSource(driver, attachment string) VolumeID {
 	return VolumeID{driver, sourcePrefix + attachment}
 }
 
-// IsReal says whether v is a volume that a driver knows, rather than none (IsZero) or a
-// placeholder for one.
+// IsReal says whether v is a volume that a driver knows, not none (IsZero) or a placeholder.
 func (v VolumeID) IsReal() bool { return !v.IsZero() && !strings.HasPrefix(v.Handle, "\x00") }
 
-// NoAttach says whether v needs no VolumeAttachment: the in-tree plugins iSCSI and FC, whose attach
-// does nothing. The kubelet still waits for volumesAttached.
+// NoAttach says whether v needs no VolumeAttachment: the in-tree plugins iSCSI and FC have an empty attach.
+// The kubelet still waits for volumesAttached.
 func (v VolumeID) NoAttach() bool { return strings.HasPrefix(v.Driver, "kubernetes.io/") }
 
 // Compare orders volumes by driver, then handle.
@@ -65,9 +63,9 @@ func (v VolumeID) Compare(w VolumeID) int {
 // NodeName is the name of a Node object, or Detached.
 type NodeName string
 
-// Detached stands for no node: a ticket for it asks that its volumes be attached nowhere, and a hold
-// that names it keeps its volume from every node. No Node has such a name. Nothing is ever attached or
-// mounted there, and it has no slots.
+// Detached stands for no node: a ticket for it asks that its volumes be attached nowhere, and a hold that
+// names it keeps its volume from every node. No Node has such a name. Nothing is ever attached or mounted
+// there, and it has no slots.
 const Detached NodeName = "(detached)"
 
 // ClaimKey names a PersistentVolumeClaim.
@@ -80,9 +78,8 @@ type TicketID struct{ Namespace, Name string }
 
 func (t TicketID) String() string { return t.Namespace + "/" + t.Name }
 
-// Newer says whether resource version a is newer than b. Versions of one resource type are comparable
-// as numbers since Kubernetes 1.35 (KEP-5504). A version that is not a number is newer: it was seen
-// last.
+// Newer says whether resource version a is newer than b. Versions of a resource type are comparable as
+// numbers since Kubernetes 1.35 (KEP-5504). A version that is not a number is newer: it was seen last.
 func Newer(a, b string) bool {
 	if !isNumber(a) || !isNumber(b) {
 		return true

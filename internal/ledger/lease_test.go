@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestNodeLease checks that a Lease counts from when this process first read its
-// time of renewal, whatever that time is, and that reading it again moves nothing
-// but when it was read last.
+// TestNodeLease checks that a Lease counts from when this process first read its time of renewal, any time,
+// and that another read of it changes only the time of the last read.
 func TestNodeLease(t *testing.T) {
 	l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	if touched := l.Apply(at(0), NodeLease{Node: "n", Renewed: 5}); len(touched.Nodes) > 0 || l.Snapshot().Node("n") != nil {
@@ -42,8 +41,8 @@ func TestNodeLease(t *testing.T) {
 	}
 }
 
-// A Lease tells of the outage in which it was read, and of none before: what a kubelet
-// wrote while its node was Ready is no sign that it lives now.
+// A Lease read in an outage says nothing of an earlier one: a kubelet's write while its node was Ready does
+// not show that it lives now.
 func TestLeaseOfTheOutageBefore(t *testing.T) {
 	for name, between := range map[string][]NodeState{
 		"Ready in between":            {{Ready: ReadyTrue, ReadySince: 2}, {Ready: ReadyUnknown, ReadySince: 3}},
@@ -104,7 +103,7 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 	}
 }
 
-// The taints of a node count from when each was seen first, of this Node object.
+// A node's taints count from when each was first seen on this Node object.
 func TestSinceWhenOutOfService(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	l := New()
@@ -124,8 +123,8 @@ func TestSinceWhenOutOfService(t *testing.T) {
 	}
 }
 
-// A condition of being fenced counts from when it was seen first, of this Node object, and
-// no more as soon as its machine may have run since.
+// A fenced condition counts from when it was first seen on this Node object, until its machine may have run
+// again.
 func TestSinceWhenFenced(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	said := func(change func(*NodeState)) Event {
@@ -287,8 +286,8 @@ func TestLeaseUnread(t *testing.T) {
 	}
 }
 
-// A Node's condition that a storage has cut its machine off is no proof about another machine that
-// takes the Node over, until it is written again.
+// A Node's condition that a storage has cut its machine off proves nothing about the next machine of the
+// Node, until it is written again.
 func TestCutOffIsOfOneMachine(t *testing.T) {
 	const cut, let = "d", ""
 	type state struct{ uid, machine, cut string }

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The time since which an attachment is seen being deleted stays through later writes, and is of that
-// object only.
+// The time since which an attachment is seen being deleted stays through later writes, and ends with that
+// object.
 func TestLeaving(t *testing.T) {
 	start := time.Unix(1000, 0)
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}

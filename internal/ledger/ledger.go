@@ -13,19 +13,18 @@ type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
 	facts facts
-	// buried are the tickets that this process has deleted, by UID, until their deletion is seen:
-	// earlier events do not bring them back.
+	// buried are the tickets that this process has deleted, by UID, until their deletion is seen: earlier
+	// events do not bring them back.
 	buried map[TicketID]string
-	// refusals are what RefusalsOver ends.
+	// refusals are the input of RefusalsOver.
 	refusals []refusal
-	// touched is Apply's, kept here so that it costs no allocation.
+	// touched is Apply's, kept here to save an allocation.
 	touched   Touched
 	gathering []*Changes
-	// shown are the facts as the last snapshot has them; nil after a change.
+	// shown are the last snapshot's facts; nil after a change.
 	shown *facts
 }
 
-// facts is the whole of the facts.
 type facts struct {
 	epoch    time.Time // the zero of durations, by the caller's clock
 	complete time.Time // see Complete; zero: not yet
@@ -80,8 +79,8 @@ func New() *Ledger {
 	}}
 }
 
-// Apply takes one event in and says what it touched. It is idempotent, and ignores an object older than
-// the known object. now is the caller's clock, and is kept only to measure durations.
+// Apply takes one event in and returns the touched keys. It is idempotent, and ignores an object older than
+// the known one. now is the caller's clock, and is kept only to measure durations.
 func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()

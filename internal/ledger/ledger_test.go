@@ -22,7 +22,7 @@ func sorted(keys []string) []string {
 	return keys
 }
 
-// bytes is a source of numbers that ends.
+// bytes is a finite source of numbers.
 type bytes struct{ rest []byte }
 
 func (b *bytes) below(n int) int {
@@ -38,8 +38,8 @@ func (b *bytes) more() bool { return len(b.rest) > 0 }
 
 func drawBytes(t *rapid.T) *bytes { return &bytes{proptest.Bytes(t, 1000)} }
 
-// TestTwin compares the ledger, after every event, with a twin that computes everything again; and
-// every event once more with itself.
+// TestTwin compares the ledger, after each event, with a twin that computes everything again, and with
+// itself after a repetition.
 func TestTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -75,7 +75,6 @@ func compare(t *rapid.T, e Event, want, got string) {
 	}
 }
 
-// lineDifference shows the lines that only one has.
 func lineDifference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	var b strings.Builder
@@ -153,8 +152,8 @@ func TestTouchedCovers(t *testing.T) {
 	})
 }
 
-// TestTouchedNamesNodesAndTickets: an event names every node with a change in facts that tickets are
-// decided by (health, limits, slots, waiters), and every changed ticket.
+// TestTouchedNamesNodesAndTickets: an event names each node with a change in facts that tickets are decided
+// by (health, limits, slots, waiters), and each changed ticket.
 func TestTouchedNamesNodesAndTickets(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -178,7 +177,7 @@ func TestTouchedNamesNodesAndTickets(t *testing.T) {
 	})
 }
 
-// decidedOn is what of a node decides on its tickets.
+// decidedOn is the part of a node that decides on its tickets.
 func decidedOn(n *Node) string {
 	text := fmt.Sprint(n.Exists, n.CSINode, n.Ready, n.OutOfService, n.Managed, n.Draining, n.Reporting, n.BootID, n.RenewedAt, len(n.Tickets))
 	for _, d := range n.Drivers {
@@ -200,7 +199,7 @@ func checkTouched[K comparable](t *rapid.T, e Event, before, after map[K]string,
 	}
 }
 
-// TestRepetitionTouchesNothing: known facts wake nothing. Watches and lists repeat every object now and
+// TestRepetitionTouchesNothing: known facts wake nothing. Watches and lists repeat each object now and
 // then.
 func TestRepetitionTouchesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
@@ -223,8 +222,7 @@ func TestRepetitionTouchesNothing(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsTouchNothing: a node's status that says nothing new is written every
-// few seconds by each node of a cluster.
+// TestHeartbeatsTouchNothing: each node writes an unchanged status every few seconds.
 func TestHeartbeatsTouchNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -238,7 +236,7 @@ func TestHeartbeatsTouchNothing(t *testing.T) {
 				continue
 			}
 			n.Version = s.next()
-			l.Apply(start, n) // puts back what a proof had taken off its lists
+			l.Apply(start, n) // adds the entries that a proof had taken off its lists
 			n.Version = s.next()
 			if touched := l.Apply(start, n); len(touched.Volumes)+len(touched.Nodes)+len(touched.Tickets) > 0 {
 				t.Fatalf("%+v touches %+v", n, touched)

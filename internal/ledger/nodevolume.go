@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// changeNodeVolume changes the NodeVolume of v at n, making it first and removing it after as
-// needed, and keeps the node's books in step.
+// changeNodeVolume changes the NodeVolume of v at n, makes it before and removes it after as needed, and
+// updates the node's books.
 func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*NodeVolume)) {
 	if v.IsZero() || n == "" {
 		return
@@ -24,7 +24,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 	change(&vol.NodeVolumes[i])
 	after := &vol.NodeVolumes[i]
-	after.ReportSent = after.ReportSent && !after.Reported // the node says it itself from then on
+	after.ReportSent = after.ReportSent && !after.Reported // from then on the node itself reports it
 	switch {
 	case l.occupied(after):
 		after.idle, after.SawLeave = busy, false
@@ -33,7 +33,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	after.OnlyAsked = l.onlyAsked(after)
-	listed := after.InUse && l.isReady(n) // by a kubelet that speaks: from then on its list tells
+	listed := after.InUse && l.isReady(n) // by a reporting kubelet: from then on its list tells
 	after.Unlisted = after.MayBeThere(v) && (l.unlisted(after) || after.Unlisted && !listed)
 	after.had = l.unlistedBy(after)
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
@@ -91,8 +91,8 @@ func (l *Ledger) leave(now time.Time, t *Touched, node *Node, v *Volume) {
 	l.sweepNode(node)
 }
 
-// lapses says whether the own attachment went, or was made again; not that it was
-// another volume's all the time, and only its name led here.
+// lapses says whether the own attachment ended, or was made again; not if it was always another volume's,
+// and only its name led here.
 func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	was := before.first
 	if !before.HasOwn() || after.HasOwn() && (was == after.first || was.uidText() == after.first.uidText()) {
@@ -102,8 +102,8 @@ func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
-// occupied says whether a NodeVolume has a user other than tickets without a grant, which come and go
-// at a dead node as well.
+// occupied says whether a NodeVolume has a user other than pending tickets, which come and go at a dead
+// node as well.
 func (l *Ledger) occupied(p *NodeVolume) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
@@ -121,7 +121,7 @@ func (l *Ledger) unlisted(p *NodeVolume) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool { return l.unlistedHolder(u) != nil })
 }
 
-// unlistedHolder is a user's ticket, where that is granted; nil: it is none.
+// unlistedHolder is a user's granted ticket; nil: none.
 func (l *Ledger) unlistedHolder(u User) *Ticket {
 	k := l.facts.tickets.get(u.Ticket)
 	if u.Pod != "" || k == nil || k.Phase != TicketGranted {
@@ -153,8 +153,7 @@ func (l *Ledger) isReady(n NodeName) bool {
 	return node != nil && node.Exists && node.Ready == ReadyTrue
 }
 
-// onlyAsked says whether nothing binds the volume to the node but tickets that wait and
-// keep no slot meanwhile.
+// onlyAsked says whether only tickets that wait and keep no slot bind the volume to the node.
 func (l *Ledger) onlyAsked(p *NodeVolume) bool {
 	if len(p.Users) == 0 || p.OccupiesSlot() || p.WithoutAttachment() {
 		return false
@@ -189,8 +188,7 @@ func (n *Node) leave(v VolumeID) {
 	n.sweepDrivers()
 }
 
-// sweepDrivers removes the drivers' entries without content. The last entry of a CSINode for a driver
-// that left it is remembered.
+// sweepDrivers removes empty driver entries. The last CSINode entry of a driver that left it is remembered.
 func (n *Node) sweepDrivers() {
 	if n.inBulk {
 		return
@@ -200,8 +198,7 @@ func (n *Node) sweepDrivers() {
 	})
 }
 
-// ownDriver returns the driver's entry for change, and makes it if it is new. n is already owned, with
-// its slices.
+// ownDriver returns the driver's entry for change, made if it is new. n and its slices are already owned.
 func (n *Node) ownDriver(name string) *NodeDriver {
 	i, found := n.driver(name)
 	if !found {
@@ -210,7 +207,7 @@ func (n *Node) ownDriver(name string) *NodeDriver {
 	return &n.Drivers[i]
 }
 
-// ownDrivers makes the entries that drivers lack. n is already owned, with its slices.
+// ownDrivers makes missing entries of drivers. n and its slices are already owned.
 func (n *Node) ownDrivers(names []string) {
 	slices.Sort(names)
 	had := len(n.Drivers)
@@ -222,14 +219,12 @@ func (n *Node) ownDrivers(names []string) {
 	slices.SortFunc(n.Drivers, func(a, b NodeDriver) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// unknownDriver is the entry of an unknown driver at a node.
 func unknownDriver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }
 
-// beginBulk prepares a node for many volumes that come or go in one event: entries are made at once,
-// and unused entries stay until the returned function is called. A node may list as many drivers as
-// volumes.
+// beginBulk prepares a node for many volumes that come or go in one event: entries are made at once, and
+// unused ones stay until the returned function is called. A node may list as many drivers as volumes.
 func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
 	rec := l.node(n)
 	if rec.inBulk {
@@ -252,7 +247,7 @@ func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
 	}
 }
 
-// volume returns the record of v for change, making it if it is new.
+// volume returns the record of v for change, made if it is new.
 func (l *Ledger) volume(v VolumeID) *Volume {
 	old := l.facts.volumes.get(v)
 	if old != nil && old.gen == l.gen {
@@ -275,7 +270,7 @@ func (l *Ledger) sweep(v *Volume) {
 	}
 }
 
-// node returns the record of n for change, making it if it is new.
+// node returns the record of n for change, made if it is new.
 func (l *Ledger) node(n NodeName) *Node {
 	old := l.facts.nodes.get(n)
 	if old != nil && old.gen == l.gen {
@@ -291,7 +286,7 @@ func (l *Ledger) node(n NodeName) *Node {
 	return rec
 }
 
-// sweepNode removes the record of a node that is gone and holds nothing.
+// sweepNode removes the record of a deleted node without facts.
 func (l *Ledger) sweepNode(n *Node) {
 	if n.inBulk {
 		return

@@ -10,63 +10,61 @@ import (
 	"time"
 )
 
-// NodeWord is moorage-node's report in its NodeVolumes: the volumes that are staged, mounted or
-// published at its node, regardless of the kubelet's memory.
+// NodeWord is moorage-node's report in its NodeVolumes: the volumes that are staged, mounted or published
+// at its node, regardless of the kubelet's memory.
 type NodeWord struct {
 	Node         NodeName
 	UID, Version string // of the NodeVolumes object
-	// NodeUID and BootID are of the Node and machine that the report is about.
+	// NodeUID and BootID are the report's Node and boot.
 	NodeUID, BootID string
 	// Look is the highest number of a question for a fresh look, and Looked the number that
 	// moorage-node had read before its last look.
 	Look, Looked int64
 	// Has are the volumes that are staged, mounted or published, or may be; sorted.
 	Has []VolumeID
-	// Mounted are the volumes in Has that are, or may be, mounted; sorted. Of the rest the node has
-	// only folders and records, which outlive a reboot.
+	// Mounted are the volumes in Has that are, or may be, mounted; sorted. The others have only folders and
+	// records, which outlive a reboot.
 	Mounted []VolumeID
-	// Whole says that everything could be read except Unread: a volume that is not in Has is not there.
-	// The ledger keeps false if it does not know the volume of an unread record.
+	// Whole says that everything could be read except Unread: a volume missing in Has is not there. The
+	// ledger keeps false if it does not know the volume of an unread record.
 	Whole bool
-	// Unread are the unreadable records with folders that identify their volumes: these are there, or
-	// may be.
+	// Unread are the unreadable records whose folders identify their volumes: these are there, or may be.
 	Unread []Unread
 	// Unlisted are further volumes that are there, or may be, sorted by driver.
 	Unlisted []Unlisted
 	allElse  bool                     // Whole, as reported
-	unreadOf map[unreadKey][]VolumeID // what each name names, and has named before; none: no volume that is attached
+	unreadOf map[unreadKey][]VolumeID // each name's volumes, now and before; none: no attached volume
 	doubts   []VolumeID               // volumes of names that may be there; sorted
 	theres   []VolumeID               // volumes of names that are there; sorted
-	// KubeletStarted is the start of the kubelet that the report is about, in seconds since 1970 by the
-	// node's clock; 0: unknown. It is compared for being the same only.
+	// KubeletStarted is the start of the report's kubelet, in seconds since 1970 by the node's clock; 0:
+	// unknown. It is only compared for equality.
 	KubeletStarted int64
 	// Repairs says that moorage-node there can unstage volumes, and may.
 	Repairs bool
 	// Forgotten are the volumes in Has that no pod's folder names, and Repairable the volumes among
 	// them that it could unstage; sorted.
 	Forgotten, Repairable []VolumeID
-	// Orders are those to unstage volumes that the object has, and Answers what
-	// moorage-node says came of them; both in the order of their volumes, each once.
+	// Orders are the object's orders to unstage volumes, and Answers moorage-node's answers; both in the
+	// order of their volumes, each once.
 	Orders  []UnstageOrder
 	Answers []UnstageAnswer
 }
 
-// Unread is a record of a node that could not be read, or is missing where something is
-// mounted. Its folder has the name of a PersistentVolume; or it is that of a driver, with the
-// digest of a handle, which is of exactly one volume.
+// Unread is a record of a node that could not be read, or is missing beside a mount. Its folder has the
+// name of a PersistentVolume; or it is a driver's folder with the digest of a handle, which identifies
+// exactly one volume.
 type Unread struct {
 	PersistentVolume string
-	// Pod is the UID of the pod with the folder of the record; empty: the folder is no pod's.
+	// Pod is the UID of the record's pod; empty: the folder is no pod's.
 	Pod string
-	// Digest is the sha256 of the handle in hexadecimal digits; empty where PersistentVolume
-	// is not.
+	// Digest is the sha256 of the handle in hexadecimal digits; empty if PersistentVolume is set.
 	Driver, Digest string
-	// There says that something of the volume is there, regardless of the record, and Forgotten that no
-	// pod's folder names it.
+	// There says that the volume has something there, regardless of the record, and Forgotten that no pod's
+	// folder names it.
 	There, Forgotten bool
 }
 
-// Unlisted are volumes of one driver: the first letters of each handle's digest (HandleDigest), sorted.
+// Unlisted are a driver's volumes: the first letters of each handle's digest (HandleDigest), sorted.
 type Unlisted struct {
 	Driver  string
 	Digests []string
@@ -79,8 +77,8 @@ type unreadKey struct{ persistentVolume, pod string }
 
 func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
 
-// digested says whether, by the digest of its handle, a volume has an unreadable record for which
-// counts is true. It is computed once for all records.
+// digested says whether, by the digest of its handle, a volume has an unreadable record for which counts is
+// true. It is computed once for all records.
 func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
 	digest := ""
 	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
@@ -101,7 +99,7 @@ func HandleDigest(handle string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Forgot says whether a word names a volume that a kubelet which starts does not learn of.
+// Forgot says whether a report names a volume unknown to a starting kubelet.
 func (w *NodeWord) Forgot(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -115,8 +113,8 @@ func (w *NodeWord) Forgot(v VolumeID) bool {
 	})
 }
 
-// CanUnstage says whether a word names a volume that moorage-node could unstage, since the
-// kubelet has forgotten it.
+// CanUnstage says whether a report names a volume that moorage-node could unstage, since the kubelet has
+// forgotten it.
 func (w *NodeWord) CanUnstage(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -152,8 +150,8 @@ func (w *NodeWord) UnlistsOf(driver string) bool {
 	return slices.ContainsFunc(w.Unlisted, func(u Unlisted) bool { return u.Driver == driver })
 }
 
-// doubtsOf says whether the word can't say whether a volume is there, since a record that
-// could not be read may be of it.
+// doubtsOf says whether the report leaves open if a volume is there, since an unreadable record may be of
+// it.
 func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -174,17 +172,17 @@ func (n *Node) Answers() bool {
 // SpeaksOf.
 func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
 
-// SpeaksOf says whether the node answers and could read everything that may be about a
-// volume: if its word does not name it, it was not there when the node looked.
+// SpeaksOf says whether the node answers and could read everything that may be about a volume: if its
+// report omits it, it was not there when the node looked.
 func (n *Node) SpeaksOf(v VolumeID) bool { return n.Speaks() && !n.Word.doubtsOf(v) }
 
-// SaysHas says whether the node's word names a volume. The word of another boot is about
-// mounts that are gone; that of a Node made again by the same boot still holds.
+// SaysHas says whether the node's report names a volume. A report of another boot is about ended mounts;
+// one of a Node made again by the same boot still holds.
 func (n *Node) SaysHas(v VolumeID) bool {
 	return n != nil && n.Word != nil && (n.BootID == "" || n.Word.BootID == n.BootID) && n.Word.has(v)
 }
 
-// Looked says whether the node has looked since it was asked to with a number.
+// Looked says whether the node has looked after the question with a number.
 func (n *Node) Looked(number int32) bool {
 	return n != nil && n.Word != nil && number > 0 && n.Word.Looked >= int64(number)
 }
@@ -225,10 +223,10 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
-// resolveUnread finds the possible volumes of a report's unread records: from their PersistentVolumes,
-// from attachments made for such a PersistentVolume, and from the report before, since a
-// PersistentVolume may be deleted while its record stays. A volume that is written into a pod is never
-// attached. A record of a name that was never known may be of any volume.
+// resolveUnread finds the possible volumes of a report's unread records: from their PersistentVolumes, from
+// attachments made for such a PersistentVolume, and from the report before, since a PersistentVolume may be
+// deleted while its record stays. A volume in a pod's own spec is never attached. A record of a name that
+// was never known may be of any volume.
 func (l *Ledger) resolveUnread(was, w *NodeWord) {
 	w.Whole, w.unreadOf, w.doubts, w.theres = w.allElse, nil, nil, nil
 	for i := range w.Unread {
@@ -264,8 +262,8 @@ func (l *Ledger) resolveUnread(was, w *NodeWord) {
 	w.doubts, w.theres = distinct(w.doubts), distinct(w.theres)
 }
 
-// attachedUnder are the volumes with attachments that were made for a PersistentVolume which does not name them, or not any
-// more: as this process has seen, or as the attachments' names say.
+// attachedUnder are the volumes with attachments made for a PersistentVolume with another volume now: as
+// this process saw, or by the attachments' names.
 func (l *Ledger) attachedUnder(pv *pvRecord) []VolumeID {
 	list := slices.Clip(pv.outlived)
 	for _, name := range pv.attachments {
@@ -282,7 +280,6 @@ func (l *Ledger) isOwnVolume(u *Unread) bool {
 	return u.Pod != "" && pod != nil && slices.Contains(pod.OwnCSI, u.PersistentVolume)
 }
 
-// noteUnread keeps which nodes have records that could not be read.
 func (l *Ledger) noteUnread(w *NodeWord) {
 	if len(w.Unread) > 0 {
 		l.facts.unread = add(l.facts.unread, w.Node)
@@ -308,8 +305,8 @@ func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unrea
 	}
 }
 
-// touchSpoken names the volumes that a new word of a node is about: all that are there
-// where the node begins or ceases to speak, or has answered, and is not silent any more.
+// touchSpoken touches the volumes of a node's new report: all volumes there if the node begins or ceases to
+// speak, or has answered and is no longer silent.
 func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || was.doubtsOf(v) != n.Word.doubtsOf(v) || p.Proof.Look != 0 {
@@ -331,24 +328,23 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.sweepNode(rec)
 }
 
-// named notes that the node has said that it has a volume.
+// named notes that the node has reported a volume.
 func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (!p.Proof.Named || p.Proof.Unstaged) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Named, p.Proof.Unstaged = true, false })
 	}
 }
 
-// lookedForAll notes a node's findings about all volumes for which it was asked to look, after it
-// became known, or unknown, that its report is about this Node, or after the set of volumes that it
-// can't speak for changed.
+// lookedForAll notes a node's findings about all volumes that it was asked about, after a change in whether
+// its report is about this Node, or in the set of volumes that it can't speak for.
 func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		l.looked(now, t, v, n)
 	}
 }
 
-// looked notes what a node that was asked to look for a volume has found. A second look in
-// a row that has found nothing ends the doubt about the kubelet's list (doubt).
+// looked notes a node's finding about a volume that it was asked about. A second look in a row without it
+// ends the doubt about the kubelet's list (doubt).
 func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	p := l.facts.volumes.get(v).NodeVolume(n.Name)
 	if p == nil || p.Proof.Look == 0 {
@@ -356,7 +352,7 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 	proof, looked := p.Proof, n.Looked(p.Proof.Look)
 	switch {
-	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or the asked moorage-node is not there any more
+	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or the asked moorage-node is gone
 		proof.Again, proof.vacant = false, 0
 	case looked && proof.vacant == 0:
 		proof.vacant = now.Sub(l.facts.epoch) + 1
@@ -368,10 +364,10 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 }
 
-// unstaged notes that the node has said that it has a volume no more. A report may be written long
-// after its look. If it does not follow a report that named the volume after the last user came, it may
-// be about the mount before. And while a pod lives that uses the volume there, its kubelet mounts it
-// again: the first NodeStage has failed.
+// unstaged notes that the node no longer reports a volume. A report may be written long after its look. If
+// it does not follow a report that named the volume after the last user came, it may be about the mount
+// before. And while a living pod uses the volume there, its kubelet mounts it again: the first NodeStage
+// has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
@@ -399,7 +395,7 @@ func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// mayBeAsked notes that the API server permits to ask a node: every volume that waits there for a
+// mayBeAsked notes that the API server permits questions to a node: each volume that waits there for a
 // refused question may ask.
 func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
 	if n := l.facts.nodes.get(name); n == nil || n.RefusedSince.IsZero() {
@@ -419,5 +415,5 @@ func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	again := !e.Vacant.IsZero() && l.facts.vacant(p).Equal(e.Vacant)
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look, p.Proof.Again = int32(e.Look), again })
-	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have been heard before
+	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have come before
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// spoken is a ledger with a volume attached at a node of boot "b", and what moorage-node
-// says there.
+// spoken is a ledger with a volume attached at a node of boot "b", and moorage-node's report there.
 func spoken(v VolumeID, events ...Event) *Ledger {
 	l := New()
 	now := time.Unix(1000, 0)
@@ -28,8 +27,8 @@ func wordOf(version string, look, looked int64, has ...VolumeID) NodeWord {
 	return NodeWord{Node: "n", UID: "w", Version: version, NodeUID: "u", BootID: "b", Look: look, Looked: looked, Has: has, Whole: true}
 }
 
-// A node speaks of the Node and the boot that there are, as far as it has seen all; that it
-// has a volume is so also where it has not, and after the Node was made again.
+// A node speaks for the present Node and boot, if it could read everything. A reported volume counts also
+// if it could not, and after the Node was made again.
 func TestNodeSpeaks(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for name, test := range map[string]struct {
@@ -113,8 +112,8 @@ func TestUnreadRecord(t *testing.T) {
 	}
 }
 
-// The folder of a staging path has the digest of a handle: it leaves open that volume of that driver,
-// or shows that it is there, and says nothing about others.
+// A staging folder with the digest of a handle leaves open that volume of that driver, or shows that it is
+// there, and says nothing about others.
 func TestUnreadDigest(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	digest := HandleDigest("h")
@@ -178,8 +177,8 @@ func TestUnreadDigestsAreCheap(t *testing.T) {
 	}
 }
 
-// A volume that is written into a pod is never attached: a record of its name in that pod's folder
-// leaves nothing open, once the pod was seen, and after it has gone.
+// A volume in a pod's own spec is never attached: a record of its name in that pod's folder leaves nothing
+// open, once the pod was seen, and after its end.
 func TestUnreadOwnVolume(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", OwnCSI: []string{"secrets"}}
@@ -213,8 +212,8 @@ func TestUnreadOwnVolume(t *testing.T) {
 	}
 }
 
-// Waiters for a volume are told that a record may be of it, and that it no longer is; a volume that may
-// be there has not gone.
+// Waiters for a volume are told when a record may be of it, and when that ends. A volume that may be there
+// is not gone.
 func TestUnreadRecordIsHeard(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pv := PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}
@@ -276,8 +275,7 @@ func TestUnstaged(t *testing.T) {
 	}
 }
 
-// A question to a node is noted for the attachment as it was when it left volumesAttached, and is void
-// with that proof.
+// A question to a node is noted for the attachment as it left volumesAttached, and is void with that proof.
 func TestLookAsked(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	unreported := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}
@@ -345,7 +343,7 @@ func TestLookRefused(t *testing.T) {
 	}
 }
 
-// A node owes an answer since it was seen not to have given it; with each answer anew.
+// A node owes an answer from when it was seen without it; each answer restarts that.
 func TestOwesAnAnswer(t *testing.T) {
 	l := New()
 	at := func(seconds int64, e Event) time.Time {
@@ -376,8 +374,8 @@ func TestOwesAnAnswer(t *testing.T) {
 	}
 }
 
-// A word has those volumes looked at that it is about, and all where the node begins to
-// speak; it knows of no volume by itself.
+// A report touches its volumes, and all volumes there when the node begins to speak. It makes no volume
+// known.
 func TestWordTouches(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	l := spoken(v, proofAttachment(other, "n", "o", "1"))
@@ -401,8 +399,8 @@ func TestWordTouches(t *testing.T) {
 	}
 }
 
-// A node that has answered is not silent any more: all its volumes are touched, also without a question
-// about them.
+// A node that has answered is no longer silent: all its volumes are touched, also without a question about
+// them.
 func TestAnswersTouch(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	l := spoken(v, proofAttachment(other, "n", "o", "1"), wordOf("1", 1, 0))

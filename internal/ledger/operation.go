@@ -5,7 +5,7 @@ package ledger
 // Operation is a driver's work on a volume at a user's request.
 type Operation uint8
 
-// The operations for which a policy may say where the volume has to be.
+// The operations with a possible place of the volume in a policy.
 const (
 	OperationSnapshot Operation = 1 << iota // snapshot of a volume or of a group
 	OperationClone
@@ -30,7 +30,7 @@ func (o Operation) TicketType() TicketType {
 	return ""
 }
 
-// String is the operation as AttachPolicies name it.
+// String is the operation's name in AttachPolicies.
 func (o Operation) String() string { return string(o.TicketType()) }
 
 // Operations is a set of operations.

@@ -34,7 +34,7 @@ func TestPackedUIDs(t *testing.T) {
 	}
 }
 
-// isUID says whether dashes are where they are in a UID, and lower-case digits elsewhere.
+// isUID says whether a text has a UID's dashes, and lower-case digits elsewhere.
 func isUID(s string) bool {
 	for i, c := range s {
 		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !strings.ContainsRune("0123456789abcdef", c) {
@@ -44,7 +44,7 @@ func isUID(s string) bool {
 	return true
 }
 
-// Taking an attachment from a place takes that one, and no other.
+// takeAttachment takes exactly one attachment from a place.
 func TestTakeAttachment(t *testing.T) {
 	a, b, c := &attachmentRecord{handle: "a"}, &attachmentRecord{handle: "b"}, &attachmentRecord{handle: "c"}
 	for n, have := range [][]*attachmentRecord{{a}, {a, b}, {a, b, c}} {
@@ -71,8 +71,7 @@ func TestTakeAttachment(t *testing.T) {
 	}
 }
 
-// The own attachment of a volume at a node comes before those of others, which come by
-// name, in whatever order they are seen.
+// The own attachment of a volume at a node comes first, then foreign ones by name, in any order of events.
 func TestOrderOfAttachments(t *testing.T) {
 	v := VolumeID{Driver: "disk", Handle: "h"}
 	own := AttachmentName(v, "n")
@@ -96,8 +95,7 @@ func TestOrderOfAttachments(t *testing.T) {
 	}
 }
 
-// What an earlier process has measured is told by the hold that says so, and not by one
-// that is made anew after it.
+// An earlier process's measure is that of this hold, not of one made again after it.
 func TestEarlierIsOfThisHold(t *testing.T) {
 	l, id, now := New(), VolumeID{Driver: "d", Handle: "h"}, time.Unix(1000, 0)
 	force := &Force{Rule: "AfterPodGone", Node: "n", Elapsed: time.Minute}
@@ -125,8 +123,7 @@ func TestVolumesAreOrdered(t *testing.T) {
 	}
 }
 
-// What people read of a volume is its driver and handle; what stands for a volume that is
-// not known yet says for what, and can be read, too.
+// A volume's text has its driver and handle. A placeholder's text names its subject.
 func TestVolumesCanBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume VolumeID
@@ -143,8 +140,7 @@ func TestVolumesCanBeRead(t *testing.T) {
 	}
 }
 
-// Of two versions that are numbers the larger one is newer; of others the one that was
-// seen last.
+// The larger of two numeric versions is newer; otherwise the last seen one.
 func TestNewer(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
@@ -197,7 +193,6 @@ func TestWhichChangesOfANodeTouchIt(t *testing.T) {
 	}
 }
 
-// The name of an attachment is the one that kubelets look for.
 func TestAttachmentNameIsTheKubelets(t *testing.T) {
 	for _, test := range []struct {
 		volume VolumeID
@@ -211,8 +206,7 @@ func TestAttachmentNameIsTheKubelets(t *testing.T) {
 	}
 }
 
-// Nothing has to be attached for storage that needs no attachment, be it bound or yet to be
-// provisioned.
+// Storage that needs no attachment needs none, bound or not yet provisioned.
 func TestLinksThatNeedNothing(t *testing.T) {
 	for link := LinkVolume; link <= LinkOutside; link++ {
 		if got := link.NeedsNone(); got != (link == LinkNone || link == LinkOutside) {
@@ -221,8 +215,8 @@ func TestLinksThatNeedNothing(t *testing.T) {
 	}
 }
 
-// What binds a volume to a node, one by one: whether its slot is taken there, whether that
-// lasts whoever comes and goes, and whether the volume may only have been left.
+// The facts that bind a volume to a node, one by one: whether each takes the slot, whether it lasts without
+// users, and whether the volume may only have been left.
 func TestWhatBindsAVolumeToANode(t *testing.T) {
 	user := []User{{Pod: "p"}}
 	attachment := &attachmentRecord{}
@@ -284,8 +278,8 @@ func TestAttachFailed(t *testing.T) {
 	}
 }
 
-// A ticket waits when it was told why it is not granted; one that waits for slots keeps those
-// that come free, unless it yields, and one that was told nothing may be granted.
+// A ticket waits when it was told why it is not granted. A ticket that waits for slots keeps free ones,
+// unless it yields. A ticket that was told nothing may be granted.
 func TestWhichTicketsWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket               Ticket
@@ -308,7 +302,6 @@ func TestWhichTicketsWait(t *testing.T) {
 	}
 }
 
-// Of what is missing a snapshot has nothing, whoever names it.
 func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -328,7 +321,7 @@ func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Durations count from the first event, also where that was a ticket.
+// Durations count from the first event, also a ticket.
 func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
 	l, id := New(), TicketID{"ns", "p"}
 	l.Apply(start, Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
@@ -338,7 +331,7 @@ func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
 	}
 }
 
-// A list of handles of several parts has the last of each part, and what comes after.
+// A list of handles in several parts has the last of each part, and its successor.
 func TestHandlesAtTheEndsOfParts(t *testing.T) {
 	var list handles
 	var all []string
@@ -356,8 +349,7 @@ func TestHandlesAtTheEndsOfParts(t *testing.T) {
 	}
 }
 
-// That no volume is to be detached by force after a time is known when it was said; and the
-// taint of a node counts from when everything was seen, where there is one.
+// NoForceOnTimeout is known after its event. A taint counts from Complete at the earliest.
 func TestWhatBeginsWithCompleteness(t *testing.T) {
 	l := New()
 	if l.Snapshot().NoForceOnTimeout() {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// atNode is what a volume has at a node; nil: nothing.
+// atNode is a volume's NodeVolume at a node; nil: none.
 func atNode(l *Ledger, v VolumeID, n NodeName) *NodeVolume {
 	return l.Snapshot().Volume(v).NodeVolume(n)
 }
 
-// The time without users at a node counts from when the last user left, until a user comes; it is exact
+// The time without users at a node counts from the last user's departure until a user comes; it is exact
 // only if this process saw that.
 func TestSinceWhenIdle(t *testing.T) {
 	v := VolumeID{"disk", "h"}
@@ -35,7 +35,7 @@ func TestSinceWhenIdle(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		events []Event // one a second
-		idle   int     // by which of them; -1: by none
+		idle   int     // the index of the event; -1: none
 		seen   bool
 	}{
 		"listed":                     {[]Event{uses("2")}, 0, false},
@@ -69,8 +69,7 @@ func TestSinceWhenIdle(t *testing.T) {
 	}
 }
 
-// A node's report is an old one after its attachment has gone or was made again, until the volume is
-// reported no more.
+// A node's report lapses after its attachment's end or recreation, until the volume is no longer reported.
 func TestLapsedReports(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	reports := func(version string) Event {
@@ -122,8 +121,8 @@ func TestLapsedReports(t *testing.T) {
 	}
 }
 
-// A volume that only its attachment's name has placed, and that is another one's, has not
-// lost it: its report does not lapse.
+// A volume placed only by an attachment's name loses nothing if the attachment is another volume's: its
+// report does not lapse.
 func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
 	l := New()
@@ -142,7 +141,7 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 		t.Errorf("of the first: %+v", p)
 	}
 
-	// An attachment that was made again for the other was not reported.
+	// The report was not about an attachment that was made again for the other volume.
 	l = New()
 	own := proofAttachment(v, "n", "a", "1")
 	l.Apply(start, own)
@@ -210,7 +209,7 @@ func TestChangesAreCountedAtTheNode(t *testing.T) {
 	}
 }
 
-// A place is only asked for while nothing is there but tickets that wait and keep no slot.
+// A place is only asked for while only tickets that wait and keep no slot bind it.
 func TestOnlyAsked(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	told := func(version, name string, reason Code, changes ...func(*Ticket)) Event {
@@ -358,8 +357,7 @@ func TestProofEndsWithAUser(t *testing.T) {
 	}
 }
 
-// The driver's entry of a node goes when nothing is known of it: no volume, no CSINode's
-// word, none about room.
+// A driver's entry at a node ends with its last fact: volumes, the CSINode, a report about room.
 func TestDriversOfANode(t *testing.T) {
 	n := &Node{Drivers: []NodeDriver{
 		unknownDriver("gone"),
@@ -415,8 +413,8 @@ func TestPodWithoutVolumesUsesNone(t *testing.T) {
 	}
 }
 
-// An attachment that only its name has placed no longer waits for its PersistentVolume once
-// that is seen and says the same; another one later says nothing of it any more.
+// An attachment placed only by its name stops waiting for its PersistentVolume once that is seen and
+// agrees; a later PersistentVolume changes nothing.
 func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
 	a := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
@@ -462,8 +460,7 @@ func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
 	}
 }
 
-// The slot that a pod has had for its claim is free when what the claim is bound to is seen,
-// and needs no attachment.
+// The slot of a pod's claim is free when its volume is seen and needs no attachment.
 func TestSlotIsFreeWhereNothingIsAttached(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -483,8 +480,8 @@ func TestSlotIsFreeWhereNothingIsAttached(t *testing.T) {
 	}
 }
 
-// A volume that its hold gives to a node without an attachment is more than asked for
-// there, and in doubt when it is taken out by force.
+// A volume that its hold gives to a node without an attachment is more than asked for there, and in doubt
+// when it is taken out by force.
 func TestHeldIsMoreThanAskedFor(t *testing.T) {
 	lun := VolumeID{"kubernetes.io/iscsi", "h"}
 	n := proofNode("n", "1")
@@ -570,8 +567,8 @@ func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 	}
 }
 
-// A granted ticket uses volumes that it leads to later, unless it has lost a granted volume; a ticket
-// that only asks does in any case.
+// A granted ticket uses later volumes of its references, unless it has lost a granted volume; a pending
+// ticket always does.
 func TestTicketsThatLeadFurther(t *testing.T) {
 	first, late := VolumeID{"disk", "first"}, VolumeID{"disk", "late"}
 	comes := PersistentVolume{Name: "late", Version: "1", Volume: late}
@@ -620,8 +617,8 @@ func TestOrderOfWhatAPodUses(t *testing.T) {
 	}
 }
 
-// A driver that has left the CSINode is forgotten where nothing was said of it; what the
-// CSINode said of its slots or its name for the node is remembered.
+// A driver that has left the CSINode is forgotten if the CSINode said nothing of it; its slots and its name
+// for the node are remembered.
 func TestDriversThatLeaveTheCSINode(t *testing.T) {
 	said := []DriverOnNode{{Name: "limited", Limit: 2}, {Name: "named", Limit: NoLimit, NodeID: "i"}, {Name: "plain", Limit: NoLimit}, {Name: "stays", Limit: NoLimit}}
 	for name, test := range map[string]struct {
@@ -708,7 +705,7 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 	}
 }
 
-// A pod that waits for a volume which another node has uses it, by the hold alone, also for a process that began
+// A pod that waits for a volume at another node uses it, by the hold alone, also for a process that began
 // after its claim was made again.
 func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "i"}
@@ -747,8 +744,9 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	}
 }
 
-// A ticket's user is unknown to kubelets: it has a volume attached until it is gone and a later read or
-// write has shown its node Ready. A watch event proves nothing: it may be behind the watch of tickets.
+// A ticket's user is unknown to kubelets: it has a volume attached until the ticket is gone and a later
+// read or write has shown its node Ready. A watch event proves nothing: it may be behind the watch of
+// tickets.
 func TestUnlistedHolders(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {
@@ -811,7 +809,7 @@ func isUnlisted(v VolumeID, events []Event) bool {
 	return atNode(l, v, "n").Unlisted
 }
 
-// The same of a volume that needs no attachment: it is there by volumesAttached, or by its hold.
+// The same for a volume that needs no attachment: it is there by volumesAttached, or by its hold.
 func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 	v := VolumeID{"kubernetes.io/iscsi", "h"}
 	node := func(version string, ready Readiness, lists ...VolumeID) Event {
@@ -840,7 +838,7 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 	}
 }
 
-// One of the tickets for which a volume is Unlisted is known, also after it has gone.
+// A ticket of an Unlisted volume is known, also after its end.
 func TestUnlistedBy(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {

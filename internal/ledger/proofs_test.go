@@ -10,8 +10,8 @@ type proofCase struct {
 	want   ProofStage
 }
 
-// proofCases: a proof is taken in only about the attachment as it is, never skips a stage, and is void
-// as soon as a part of it may have changed.
+// proofCases: a proof is taken in only about the present attachment, never skips a stage, and is void as
+// soon as a part of it may have changed.
 func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 	name := AttachmentName(v, n)
 	attachment := func(uid, version string) Event { return proofAttachment(v, n, uid, version) }
@@ -96,9 +96,9 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// A write that takes a volume off volumesAttached ends its report, and by the kubelet's word also its
-// use. By force the use goes on, in doubt if it may be mounted, except at a node that is gone, which
-// can't take its list back. A proof about anything else changes nothing.
+// A write that takes a volume off volumesAttached ends its report, and by the kubelet's word also its use.
+// By force the use continues, in doubt if it may be mounted, except at a deleted node, which can't take its
+// list back. A proof about anything else changes nothing.
 func TestUnreported(t *testing.T) {
 	v, n := VolumeID{"disk", "h"}, NodeName("n")
 	lists := proofNode(n, "1")

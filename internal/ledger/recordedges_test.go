@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A packed attachment unpacks to the same, for any fields; common fields take no more room than the
-// record itself.
+// A packed attachment unpacks to the same fields; common fields take no more room than the record itself.
 func TestPackedAttachments(t *testing.T) {
 	usual := Attachment{
 		UID: "01234567-89ab-cdef-0123-456789abcdef", Version: "12", Driver: "disk", Node: "n", PersistentVolume: "pv", NodeID: "i-1", Transitions: 3,
@@ -92,7 +91,7 @@ func TestUsualNames(t *testing.T) {
 	}
 }
 
-// What a label may say, by the characters at the edges of what is allowed.
+// The characters at the edges of permitted label values.
 func TestLabelValues(t *testing.T) {
 	for v, want := range map[string]bool{
 		"": true, "a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "a-b": true, "a.b": true, "a_b": true, "a--b": true,
@@ -107,7 +106,7 @@ func TestLabelValues(t *testing.T) {
 }
 
 // A driver's ID of an attachment's node is the attachment's own, regardless of the CSINode and the
-// attachment before it; once attached, the ID of that attach.
+// attachment before it; after the attach it is fixed.
 func TestNodeIDOfAttachments(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	drivers := func(id string, names ...string) Event {
@@ -160,7 +159,7 @@ func TestNodeIDOfAttachments(t *testing.T) {
 	}
 }
 
-// Where attachments wait for their volume, and not where only a hold names the node.
+// Only attachments that wait for their volume count, not nodes that only a hold names.
 func TestUnmatchedNodes(t *testing.T) {
 	l := New()
 	l.Apply(start, HoldSeen{VolumeID{"disk", "held"}, Hold{Version: "1", Node: "m"}})
@@ -175,8 +174,8 @@ func TestUnmatchedNodes(t *testing.T) {
 	}
 }
 
-// Since when a ticket is interrupted counts from when its present number of
-// interruptions was seen, of the same ticket.
+// The time of a ticket's interruption counts from when its present number of interruptions was seen, for
+// the same ticket.
 func TestInterruptedSince(t *testing.T) {
 	later := start.Add(time.Minute)
 	ticket := func(version, uid string, times int64) Ticket {
@@ -233,7 +232,7 @@ func TestWhereTicketsWait(t *testing.T) {
 	}
 }
 
-// A step's owner has heard nothing new by its own proofs.
+// A step's owner has no news from its own proofs.
 func TestOwnEvents(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for _, e := range []Event{AttachSent{Volume: v, Node: "n"}, AttachResolved{Volume: v, Node: "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}, HoldDropped{v, "1"}} {
@@ -423,8 +422,8 @@ func TestTouchedNamesAll(t *testing.T) {
 	}
 }
 
-// Where one volume of a ticket leads: a claim's only if it is the claim meant, and a pod's
-// own only if the pod names no claim for it.
+// A ticket's claim reference leads to its volume only if it is the intended claim, and a pod's own only if
+// the pod names no claim for it.
 func TestWhereTicketVolumesLead(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for name, test := range map[string]struct {
@@ -454,8 +453,7 @@ func TestWhereTicketVolumesLead(t *testing.T) {
 	}
 }
 
-// Facts that only the ledger has about a ticket come from no caller: neither its doubt, nor another
-// ledger's uses.
+// The ledger's own facts about a ticket, its doubt and its uses, come from no caller.
 func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -472,8 +470,8 @@ func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-// A granted ticket that has lost its volume has no other one until it is granted anew, or
-// is another ticket of its name.
+// A granted ticket that has lost its volume gets no other one until it is granted again, or is another
+// ticket of its name.
 func TestLostVolumeIsNotReplaced(t *testing.T) {
 	first, second := VolumeID{"disk", "first"}, VolumeID{"disk", "second"}
 	ticket := func(uid, version string, phase TicketPhase) Event {
@@ -503,8 +501,8 @@ func TestLostVolumeIsNotReplaced(t *testing.T) {
 	}
 }
 
-// An attachment that is made again in one look, under another UID, is attached anew: what
-// the hold says of a mount of before counts. A new version of the same is not.
+// An attachment made again under another UID, seen in one event, is a new attach: the hold's words about an
+// older mount count. A new version of the same object is not.
 func TestMadeAgainInOneLook(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for uid, want := range map[string]bool{"a": false, "b": true} {

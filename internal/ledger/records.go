@@ -16,25 +16,25 @@ type Volume struct {
 	named       bool         // a PersistentVolume has named it: Access is from the last of them
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
-	// HoldUnanswered is how many writes of Hold got no answer since it was seen: it may be out of date. 0: it
-	// is as the API has it, or had it a moment ago.
+	// HoldUnanswered is the number of unanswered writes of Hold since it was seen: it may be out of date.
+	// 0: it is, or was a moment ago, as in the API.
 	HoldUnanswered uint16
 
-	dropped string    // the version of the hold that this process has deleted last
+	dropped string    // the version of the hold that this process deleted last
 	earlier *earlier  // see Earlier; nil: nothing
 	left    *left     // see Left; nil: none
 	pvs     *[]string // see PVs; nil: none
 	gen     uint64
 }
 
-// left is when a volume's last attachment to go was seen gone, and where.
+// left is when and where a volume's last ended attachment was seen to end.
 type left struct {
 	node NodeName
 	at   time.Time
 }
 
-// Left returns when this process saw the attachment at a node gone, if that was
-// the last of the volume's to go.
+// Left returns when this process saw the end of the attachment at a node, if that was the volume's last
+// ended one.
 func (v *Volume) Left(n NodeName) (time.Time, bool) {
 	if v == nil || v.left == nil || v.left.node != n {
 		return time.Time{}, false
@@ -57,13 +57,13 @@ func (v *Volume) setPVs(names []string) {
 	}
 }
 
-// OnlyInline says whether no PersistentVolume has named the volume, as far as this process knows: only
-// the pods' inline specs say how many nodes it may serve.
+// OnlyInline says whether no PersistentVolume has named the volume, as far as this process knows: only the
+// pods' inline specs say how many nodes it may serve.
 func (v *Volume) OnlyInline() bool { return v.pvs == nil && !v.named }
 
-// SourceKnown says whether the source of the volume's attachments is known: each names a
-// PersistentVolume that names the volume, or has an inline source. Without attachments: whether a
-// PersistentVolume names it. A pod's inline spec counts for nothing: a tenant may name another's disk.
+// SourceKnown says whether the source of the volume's attachments is known: each names a PersistentVolume
+// of the volume, or has an inline source. Without attachments: whether a PersistentVolume names it. A pod's
+// inline spec does not count: a tenant may name another's disk.
 func (v *Volume) SourceKnown() bool {
 	known := v.pvs != nil
 	for i := range v.NodeVolumes {
@@ -78,8 +78,7 @@ func (v *Volume) SourceKnown() bool {
 	return known
 }
 
-// attachedFor says whether the volume has an attachment that was made for a PersistentVolume
-// which named it.
+// attachedFor says whether the volume has an attachment made for a PersistentVolume that named it.
 func (v *Volume) attachedFor(pv string) bool {
 	if v == nil {
 		return false
@@ -87,31 +86,27 @@ func (v *Volume) attachedFor(pv string) bool {
 	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.attachedFor(pv) })
 }
 
-// attachedFor says whether the volume has such an attachment at its node.
 func (p *NodeVolume) attachedFor(pv string) bool {
 	is := func(r *attachmentRecord) bool { return r.pv == pv && r.byPV() }
 	return p != nil && p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))
 }
 
-// otherSource says whether an attachment was made for a PersistentVolume that does not
-// name the volume, or not any more.
+// otherSource says whether an attachment was made for a PersistentVolume with another volume now.
 func (v *Volume) otherSource(r *attachmentRecord) bool {
 	return !r.inline && !slices.Contains(v.PVs(), r.pv)
 }
 
-// earlier is what an earlier process has measured of a forced detach, and
-// when this one has read it.
+// earlier is an earlier process's measure of a forced detach, and when this one has read it.
 type earlier struct {
 	force Force
 	read  time.Time
 }
 
-// Dropped is the version of the VolumeHold that this process has deleted last, since it had
-// nothing to say any more; empty: none.
+// Dropped is the version of the empty VolumeHold that this process deleted last; empty: none.
 func (v *Volume) Dropped() string { return v.dropped }
 
-// Earlier returns how far a forced detach had come when this process first
-// saw the hold, and when that was, or when it had seen everything (Complete).
+// Earlier returns the progress of a forced detach when this process first saw the hold, and when that was,
+// or when it reached Complete, if later.
 func (v *Volume) Earlier() (Force, time.Time) {
 	if v.earlier == nil {
 		return Force{}, time.Time{}
@@ -125,45 +120,43 @@ type NodeVolume struct {
 	Users    []User
 	Reported bool // in the node's volumesAttached
 	InUse    bool // in the node's volumesInUse, as last reported
-	// Lapsed says that Reported is from before: the attachment that it was
-	// about is gone, and the node has not stopped to report it since.
+	// Lapsed says that Reported is old: its attachment is gone, and the node still reports it.
 	Lapsed bool
-	// SawLeave says that this process saw the last user leave, so that since
-	// when it is idle is the whole truth and no earlier process measured
-	// before it.
+	// SawLeave says that this process saw the last user leave: the idle time is exact, and no earlier
+	// process measured before it.
 	SawLeave bool
-	// Sent says that this process has sent the creation of the own attachment,
-	// and that it is not yet proved whether it is there: see AttachSent.
+	// Sent says that this process has sent the creation of the own attachment, without a proof of the
+	// outcome yet: see AttachSent.
 	Sent bool
 	// Left says that the volume may have been left here without an attachment:
 	// the hold says so (Hold.Stays).
 	Left bool
-	// Held says that the hold gives the volume to this node, where it needs no
-	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
+	// Held says that the hold gives the volume, which needs no attachment (VolumeID.NoAttach), to this
+	// node: only the kubelet's word shows its absence.
 	Held bool
 	// ReportSent says that this process has sent a report of the volume here, which needs no attachment
 	// (VolumeID.NoAttach), and that no later read has shown volumesAttached.
 	ReportSent bool
 	// UnreportSent says that this process has sent, or is about to send, a patch that takes the volume,
-	// which needs no attachment, out of volumesAttached, and that its outcome is unknown: no pod is
-	// informed that the volume is here.
+	// which needs no attachment, out of volumesAttached, with an unknown outcome: no pod is told that the
+	// volume is here.
 	UnreportSent bool
-	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
+	// CreateFailed says that this process's last creation of the own attachment made none.
 	CreateFailed bool
-	// Unlisted says that a ticket has the volume here, or had it, or may have had it, as far as who
-	// began to lead since knows: its holder may be a process that no kubelet knows, and which volumesInUse does not
-	// tell of. It lasts after the ticket's end until the node is known to have been Ready since: by the answer to an own
-	// write or read (Unreported.Ready, ReadyShown), or as its kubelet lists the volume while it is Ready.
+	// Unlisted says that a ticket has or had the volume here, or may have had it, as far as a later leader
+	// knows: its holder may be a process unknown to kubelets and to volumesInUse. It lasts after the
+	// ticket's end until the node is known to have been Ready since: by the answer to an own write or read
+	// (Unreported.Ready, ReadyShown), or if its kubelet lists the volume while Ready.
 	Unlisted bool
-	// OnlyAsked says that nothing binds the volume to the node but tickets that wait and
-	// keep no slot meanwhile: see Ticket.KeepsSlots.
+	// OnlyAsked says that only tickets that wait and keep no slot bind the volume to the node: see
+	// Ticket.KeepsSlots.
 	OnlyAsked bool
 	Proof     Proof
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
 	had   *Requester           // see UnlistedBy
-	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it is not
+	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it has users
 }
 
 // busy is the idle of a NodeVolume with users.
@@ -188,20 +181,17 @@ func (p *NodeVolume) unbound() bool {
 	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.InUse
 }
 
-// OnlyLeft says whether nothing binds the volume to the node but that it may have
-// been left there.
+// OnlyLeft says whether the volume is bound to the node only because it may have been left there.
 func (p *NodeVolume) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
 // MayBeLeft says whether the volume may have been left at the node without an attachment.
 func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
 
-// OccupiesSlot says whether more than wishes binds the volume to the node, so that it keeps its slot
-// there: an attachment, or a creation in flight; the node's own lists; or that it may have been left
-// there.
+// OccupiesSlot says whether the volume keeps its slot at the node without requests: by an attachment, or a
+// creation in flight; by the node's own lists; or because it may have been left there.
 func (p *NodeVolume) OccupiesSlot() bool { return p.InUse || p.OccupiesSlotWithoutUse() }
 
-// OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse: an attachment, or a
-// creation in flight; volumesAttached; or the volume may have been left there.
+// OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse.
 func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
 	return p.HasAttachments() || p.Reported || p.Sent || p.Left
 }
@@ -214,9 +204,8 @@ func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
 // is not.
 func (p *NodeVolume) UnlistedBy() *Requester { return p.had }
 
-// MayBeThere says whether the volume of this NodeVolume is attached at the node as far as the API says:
-// by an attachment, or if it needs none by volumesAttached or WithoutAttachment; or may have been left
-// there.
+// MayBeThere says whether the API shows the volume of this NodeVolume as attached at the node: by an
+// attachment, or if it needs none by volumesAttached or WithoutAttachment; or it may have been left there.
 func (p *NodeVolume) MayBeThere(v VolumeID) bool {
 	return p.HasAttachments() || p.Left || v.NoAttach() && (p.Reported || p.WithoutAttachment())
 }
@@ -231,22 +220,21 @@ type User struct {
 // with the process, and void when the attachment's version changes.
 type Proof struct {
 	Stage ProofStage
-	// Forced says that it was obtained by a rule of force, and not by the kubelet's
-	// word. It is void when the rule ends: the node is Ready, is another object or
-	// loses its out-of-service taint, or its kubelet is heard of.
+	// Forced says that it was obtained by a rule of force, not by the kubelet's word. It is void when the
+	// rule ends: the node is Ready, is another object or loses its out-of-service taint, or its kubelet is
+	// heard.
 	Forced bool
-	// Unstaged says that moorage-node has reported first that the node had the volume and later that it
-	// had not, and that this process saw no possible user come after the first report. Named says that
-	// the first report came.
+	// Unstaged says that moorage-node first reported the volume and later no longer, and that this process
+	// saw no possible user come after the first report. Named says that the first report came.
 	Named, Unstaged bool
-	// Look is the number of the fresh look that this process has asked the node for last since
-	// the write behind ProofUnreported; 0: not yet.
+	// Look is the number of this process's last question to the node since the write of ProofUnreported; 0:
+	// none yet.
 	Look int32
-	// Again says that this process has asked for that look after an earlier one had found
-	// nothing; see Snapshot.Vacant.
+	// Again says that this process asked for that look after an earlier one had found nothing; see
+	// Snapshot.Vacant.
 	Again bool
-	// vacant is one more than the time from the ledger's epoch until this process heard of a
-	// look that had found nothing, with none after it that has found something; 0: of none.
+	// vacant is one more than the time from the ledger's epoch until this process heard of a look that
+	// found nothing, with no later look that found something; 0: none.
 	vacant time.Duration
 }
 
@@ -274,69 +262,68 @@ type Node struct {
 	CSIRev    string       // its version
 	Drivers   []NodeDriver // in the order of their names
 	Tickets   []TicketID   // pending tickets for this node, in no order
-	// NotReady is since when it isn't ready, as this process saw it; zero when ready. Only its own Node
-	// object counts, once it was seen, and nothing before Complete.
+	// NotReady is since when it isn't Ready, as this process saw it; zero when Ready. It counts only its
+	// own Node object, once that was seen, and nothing before Complete.
 	NotReady time.Time
 	// SawFail says that this process saw the node ready before.
 	SawFail bool
-	// Heard is when this process last saw the kubelet write while the node was not Ready: it renewed
-	// its Lease, or changed Ready from Unknown to False; or, if the first state was its own, until when
-	// it may have written unseen. Zero: never.
+	// Heard is when this process last saw the kubelet write while the node was not Ready: it renewed its
+	// Lease, or changed Ready from Unknown to False; or, if the first state was its own, until when it may
+	// have written unseen. Zero: never.
 	Heard time.Time
 	// OutOfServiceAt and ShutdownAt are when this process first saw those taints; zero
 	// without them.
 	OutOfServiceAt, ShutdownAt time.Time
 	// FencedAt is, for each of Fenced, when this process first saw it.
 	FencedAt []FencedAt
-	// CutBefore are the drivers of CutOff from the time of a former machine of the Node, sorted: they
-	// prove nothing about the present machine.
+	// CutBefore are the drivers of CutOff from a former machine of the Node, sorted: they prove nothing
+	// about the present machine.
 	CutBefore []string
 	// Renewed is NodeLease.Renewed at the last read since the node is not Ready; RenewedAt is when this
-	// process read that value first, and LeaseRead when it read it last: the Lease stood still between
-	// the two. All are zero if the Lease was not read in this outage.
+	// process first read that value, and LeaseRead when it last read it: the Lease stood still between the
+	// two. All are zero if the Lease was not read in this outage.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
-	// UnreadSince is when the Lease was read last, or the node became not Ready, if it can't be read
-	// since; zero: it can. Unread is the sum of times without a read, each longer than LongUnread,
-	// since the kubelet was last heard; ReadAgain is the end of the last. A kubelet that came back in
-	// such a time was not heard.
+	// UnreadSince is when the Lease was last read, or the node became not Ready, if it can't be read since;
+	// zero: it can. Unread is the sum of times without a read, each longer than LongUnread, since the
+	// kubelet was last heard; ReadAgain is the end of the last. A kubelet that came back in such a time was
+	// not heard.
 	UnreadSince, ReadAgain time.Time
 	Unread                 time.Duration
 
-	// MachineAt is since when the Node names the machine that it names, by its systemUUID
-	// and providerID, as this process saw it: no other machine that has, or had, the node's
-	// name was seen since. Zero: it names none.
+	// MachineAt is since when the Node names its present machine, by its systemUUID and providerID, as this
+	// process saw it: no other machine of the node's name was seen since. Zero: it names none.
 	MachineAt time.Time
 
-	// Word is what moorage-node says that the node has; nil without one.
+	// Word is moorage-node's report; nil: none.
 	Word *NodeWord
 	// AskedAt is since when moorage-node owes an answer, as this process saw it; zero: it
 	// owes none.
 	AskedAt time.Time
-	// RefusedSince is since when the API server refuses that moorage-node be asked, and
-	// RefusedAt when it refused that last; both are zero once it has let it be asked.
+	// RefusedSince is since when the API server refuses questions to moorage-node, and RefusedAt its last
+	// refusal; both are zero once it permits one.
 	RefusedSince, RefusedAt time.Time
 
 	calls    []call     // see Unanswered, in the order of their volumes
 	attempts []attempt  // see UnstageFailures
 	doubts   []doubt    // see Doubts, in the order of their volumes
-	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; their attachments were not seen to go
+	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; their attachments were not seen to end
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
-	machine  string     // and the systemUUID with it; empty: none
+	machine  string     // and its systemUUID; empty: none
 	rebooted bool       // a kubelet of an earlier boot reported the volumes in use
-	gen      uint64     // generation that may change this record
+	gen      uint64     // the generation that may change this record
 	inBulk   bool       // many volumes come or go: see Ledger.beginBulk
 	reported int        // NodeVolumes with Reported
 	inUse    int        // NodeVolumes with InUse
 	counted  counted    // in its zone, see recount
 }
 
-// NodeDriver is a driver's share of a node's slots.
+// NodeDriver is a driver's slots at a node.
 type NodeDriver struct {
 	DriverOnNode
 	Registered bool // in the CSINode
-	// Exhausted says that the driver refused an attach for want of room, and that since then the
-	// CSINode did not change, no slot came free, and the time is not over (RefusalsOver).
+	// Exhausted says that the driver refused an attach for want of room, and that since then the CSINode
+	// did not change, no slot came free, and the time is not over (RefusalsOver).
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
 	Occupied  int32 // volumes that OccupiesSlotWithoutUse
@@ -346,7 +333,7 @@ type NodeDriver struct {
 	to      *machine // as the CSINode says, for attachments to share
 }
 
-// Taken is how many slots of the driver are taken.
+// Taken is the number of taken slots.
 func (d NodeDriver) Taken() int32 { return d.Used - d.OnlyAsked }
 
 // At lists the volumes that have a NodeVolume at the node, sorted.
@@ -360,8 +347,8 @@ func (n *Node) At() []VolumeID {
 	return list
 }
 
-// Driver returns the node's entry for a driver. The zero entry, with no slot
-// used and not registered, stands for a driver nothing is known of.
+// Driver returns the node's entry for a driver. The zero entry, unregistered and without used slots, is an
+// unknown driver's.
 func (n *Node) Driver(name string) NodeDriver {
 	if n != nil {
 		if i, ok := n.driver(name); ok {
@@ -408,11 +395,10 @@ func (p *NodeVolume) UsedByPod() bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u User) bool { return u.Pod != "" })
 }
 
-// HasOwn says whether the one name that follows from volume and node has an attachment.
+// HasOwn says whether there is an attachment with the name that follows from volume and node.
 func (p *NodeVolume) HasOwn() bool { return p.HasAttachments() && p.first.own }
 
-// AttachFailed says whether the driver has refused to attach the own attachment,
-// and it is not attached since.
+// AttachFailed says whether the driver has refused the own attachment, and it is not attached since.
 func (p *NodeVolume) AttachFailed() bool {
 	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
 }
@@ -428,7 +414,7 @@ func (p *NodeVolume) Detaching() bool {
 	return p.HasAttachments() && p.first.deleting
 }
 
-// Transitions is the highest number of transitions that an attachment says.
+// Transitions is the highest number of transitions in the attachments.
 func (p *NodeVolume) Transitions() int64 {
 	most := int64(0)
 	for _, r := range p.records() {
@@ -437,8 +423,8 @@ func (p *NodeVolume) Transitions() int64 {
 	return most
 }
 
-// Own returns the attachment with the one name that follows from volume and node. Nil when there is
-// none; others may exist, see Canonical.
+// Own returns the attachment with the name that follows from volume and node, or nil; others may exist, see
+// Canonical.
 func (p *NodeVolume) Own() *Attachment {
 	if !p.HasOwn() {
 		return nil
@@ -446,8 +432,7 @@ func (p *NodeVolume) Own() *Attachment {
 	return p.first.unpack()
 }
 
-// Canonical returns the own attachment if there is one, else the first of the
-// foreign ones. Nil when there is none at all.
+// Canonical returns the own attachment, or else the first foreign one; nil: none.
 func (p *NodeVolume) Canonical() *Attachment {
 	if p == nil {
 		return nil
@@ -455,7 +440,7 @@ func (p *NodeVolume) Canonical() *Attachment {
 	return p.first.unpack()
 }
 
-// AttachedFor names the first attachment that was made for a PersistentVolume; empty: none.
+// AttachedFor names the first attachment made for a PersistentVolume; empty: none.
 func (p *NodeVolume) AttachedFor(pv string) string {
 	if p == nil || p.first == nil {
 		return ""
@@ -498,8 +483,7 @@ type pvRecord struct {
 	claims      []ClaimKey
 	tickets     []TicketID
 	attachments []string // that wait for it to be seen
-	// outlived are volumes that it does not name any more, and that have attachments which
-	// were made for it.
+	// outlived are former volumes of it with attachments that were made for it.
 	outlived []VolumeID
 	gen      uint64
 }
@@ -510,8 +494,8 @@ func (p *pvRecord) idle() bool {
 	return !p.exists && len(p.claims) == 0 && len(p.tickets) == 0 && len(p.attachments) == 0 && len(p.outlived) == 0
 }
 
-// add returns s with v, without changing the array that s shares with older
-// snapshots; drop likewise without v.
+// add returns s with v, and drop without v, without a change of the array that s shares with older
+// snapshots.
 func add[T comparable](s []T, v T) []T {
 	if slices.Contains(s, v) {
 		return s

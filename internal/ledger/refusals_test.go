@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A driver that has refused an attach for want of room has none at the node until evidence shows room,
-// or the last refusal is old: also if nothing is attached that could leave, and the CSINode does not
-// change.
+// A driver that refused an attach for want of room has none at the node until evidence shows room, or the
+// last refusal is old: also if nothing is attached that could leave, and the CSINode does not change.
 func TestRefusals(t *testing.T) {
 	attachment := func(name, version string, attached bool, code int32) Event {
 		return Attachment{Name: name, UID: name, Version: version, Driver: "disk", Node: "n", PersistentVolume: name,
@@ -76,8 +75,8 @@ func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 	}
 }
 
-// A refusal is of one driver at one node; another driver there, and the same driver elsewhere, have
-// their own, with their own end.
+// A refusal is a driver's at one node; another driver there, and the same driver elsewhere, have their own,
+// with their own end.
 func TestRefusalsOfSeveralDrivers(t *testing.T) {
 	type at struct {
 		node   NodeName
@@ -99,8 +98,7 @@ func TestRefusalsOfSeveralDrivers(t *testing.T) {
 	}
 }
 
-// With the refusal that was all that was known of a driver at a node, the driver is
-// forgotten there.
+// A driver known at a node only by a refusal is forgotten there with it.
 func TestDriverIsForgottenWithItsRefusal(t *testing.T) {
 	l := New()
 	for _, e := range []Event{

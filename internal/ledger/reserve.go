@@ -4,11 +4,11 @@ package ledger
 
 import "time"
 
-// Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve, until
-// the pod is seen at a node, or until it is gone. The API knows nothing of it. An unseen pod is taken
-// in; for a seen pod the seen state counts.
+// Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve, until the
+// pod is seen at a node, or until it is gone. The API does not know this. An unseen pod is taken in; for a
+// seen pod the seen state counts.
 //
-// A pod that the ledger has seen at a node is left where it is.
+// A pod that the ledger has seen at a node stays there.
 func (l *Ledger) Reserve(now time.Time, pod Pod, n NodeName) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *Ledger) Unreserve(now time.Time, uid string) Touched {
 		return t
 	}
 	l.begin(now)
-	if old.unseen { // no event would ever say that it is gone
+	if old.unseen { // no event would ever show its end
 		PodGone{UID: uid}.apply(l, now, &t)
 	} else {
 		free := *old

@@ -26,8 +26,8 @@ func withDisk(events ...ledger.Event) *ledger.Ledger {
 	return l
 }
 
-// place is where a pod counts: its node, whether it is only reserved there, and the nodes where its
-// disk has it as a user.
+// place is where a pod counts: its node, whether it is only reserved there, and the nodes where its disk
+// has it as a user.
 type place struct {
 	node     ledger.NodeName
 	reserved bool
@@ -163,8 +163,7 @@ func TestReserveKeepsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// A subscriber is told about a reservation and its end, and about nothing if there is nothing to
-// reserve or to give up.
+// A subscriber is told about a reservation and its end, and about nothing without an effect.
 func TestReservationsAreGathered(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk(unboundPod("2"))

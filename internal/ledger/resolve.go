@@ -28,12 +28,11 @@ func (k Link) String() string {
 	return [...]string{"volume", "unbound", "none", "missing", "lost", "unseen", "outside"}[k]
 }
 
-// NeedsNone says whether nothing has to be attached for a reference that led there.
+// NeedsNone says whether such a reference needs no attachment.
 func (k Link) NeedsNone() bool { return k == LinkNone || k == LinkOutside }
 
 func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.facts.resolveClaim(rec) }
 
-// resolveClaim follows a claim to its volume.
 func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	switch {
 	case rec == nil || !rec.exists:
@@ -77,7 +76,6 @@ func (w *facts) resolvePV(name string) (VolumeID, Link) {
 	return pv.Volume, LinkVolume
 }
 
-// resolvePod follows one volume of a pod.
 func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	if v.Claim == "" {
 		if v.Inline.IsZero() {
@@ -92,7 +90,6 @@ func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	return w.resolveClaim(rec)
 }
 
-// resolveTicket follows one volume of a ticket.
 func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	switch {
 	case v.Claim != "":
@@ -107,10 +104,9 @@ func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return VolumeID{}, LinkMissing
 }
 
-// resolveOnce says where one volume of a pod at a node leads, given where it led
-// before. Missing evidence frees nothing: what a bound pod used stays used
-// when its claim or PersistentVolume vanishes, and a claim that has just been
-// bound keeps its slot until the PersistentVolume is seen.
+// resolveOnce returns the volume of a reference of a pod at a node, given its volume before. Missing
+// evidence frees nothing: a bound pod's volumes stay in use when its claim or PersistentVolume vanishes,
+// and a newly bound claim keeps its slot until the PersistentVolume is seen.
 func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone:

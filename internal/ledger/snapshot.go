@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Snapshot is the facts at one instant. It is immutable, safe for parallel
-// use, and costs nothing to keep. Records that it returns are shared: read
-// only.
+// Snapshot is the facts at one instant. It is immutable, safe for parallel use, and costs nothing to keep.
+// Its records are shared: read only.
 type Snapshot struct {
 	facts *facts
 	delta *Delta
@@ -36,7 +35,7 @@ func (s Snapshot) Pod(uid string) *Pod { return s.facts.pods.get(uid) }
 // Ticket returns a ticket, or nil.
 func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 
-// NoForceOnTimeout says whether the event with this name has come.
+// NoForceOnTimeout says whether the event of this name has come.
 func (s Snapshot) NoForceOnTimeout() bool { return s.facts.noForceOnTimeout }
 
 // DropsHoldBoots says whether the API server drops the bootID from VolumeHolds, by the
@@ -68,8 +67,8 @@ func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
 	return nil
 }
 
-// ClaimOf is the claim that people know a volume by: the first claim that one of its PersistentVolumes
-// names. Zero: none.
+// ClaimOf is the claim that people know a volume by: the first claim in one of its PersistentVolumes. Zero:
+// none.
 func (s Snapshot) ClaimOf(pvs []string) ClaimKey {
 	for _, name := range pvs {
 		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
@@ -96,15 +95,15 @@ func (s Snapshot) NeedsNode(driver string) bool {
 	return d != nil && d.NeedsNode
 }
 
-// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels: not, where it
-// has no CSIDriver object.
+// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels. Without a CSIDriver
+// object they don't.
 func (s Snapshot) SELinuxMount(driver string) bool {
 	d := s.facts.drivers.get(driver)
 	return d != nil && d.SELinuxMount
 }
 
-// KnowsDriver says whether there is a driver: it has a CSIDriver object, or a node
-// registers it. It looks at all nodes where there is no object.
+// KnowsDriver says whether a driver exists: it has a CSIDriver object, or a node registers it. Without the
+// object it looks at all nodes.
 func (s Snapshot) KnowsDriver(driver string) bool {
 	if s.facts.drivers.get(driver) != nil {
 		return true
@@ -122,10 +121,9 @@ func (s Snapshot) Attachment(name string) *Attachment {
 	return s.facts.attachments.get(name).unpack()
 }
 
-// Idle returns since when a NodeVolume has had no pod and no granted ticket, as
-// this process saw it; or when this process first saw the NodeVolume, without one, and
-// not before it had seen everything (Complete). False, and a time long ago, while it has
-// any.
+// Idle returns since when a NodeVolume has had no pod and no granted ticket, as this process saw it; or
+// when this process first saw the NodeVolume without them, and not before Complete. False, and a time long
+// ago, while it has any.
 func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
@@ -137,8 +135,8 @@ func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	return since, true
 }
 
-// Vacant returns since when this process has known that the node has looked for a volume since
-// it was asked to, and has found nothing, then and in every look since; zero: it has not.
+// Vacant returns since when this process has known that the node has looked for a volume after the
+// question, and found nothing, then and in each look since; zero: never.
 func (s Snapshot) Vacant(p *NodeVolume) time.Time { return s.facts.vacant(p) }
 
 func (w *facts) vacant(p *NodeVolume) time.Time {
@@ -148,12 +146,11 @@ func (w *facts) vacant(p *NodeVolume) time.Time {
 	return w.epoch.Add(p.Proof.vacant - 1)
 }
 
-// Interrupted returns since when this process has known a ticket with as many
-// interruptions as it has.
+// Interrupted returns since when this process has known the ticket's present number of interruptions.
 func (s Snapshot) Interrupted(t *Ticket) time.Time { return s.facts.epoch.Add(t.interrupted) }
 
-// Leaving returns since when this process has seen that the attachment at a node is
-// being deleted. False while none is.
+// Leaving returns since when this process has seen the attachment at a node being deleted. False: it is
+// not.
 func (s Snapshot) Leaving(p *NodeVolume) (time.Time, bool) {
 	if p == nil || p.first == nil || !p.first.deleting {
 		return time.Time{}, false
@@ -169,7 +166,7 @@ func (s Snapshot) AttachmentVolume(name string) VolumeID {
 	return VolumeID{}
 }
 
-// Policies iterates over the policies, in no order that means anything.
+// Policies iterates over the policies, unordered.
 func (s Snapshot) Policies() iter.Seq[*Policy] { return s.facts.policies.all() }
 
 // Volumes iterates over the volumes, in the order of their hashes.
@@ -195,9 +192,8 @@ func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.facts.tickets.all() }
 // Size is the number of volumes known.
 func (s Snapshot) Size() int { return s.facts.volumes.size }
 
-// PodAt returns where each volume of a bound, unfinished pod leads: zero where
-// nowhere, one volume perhaps more than once. After them come volumes that its claims
-// led to before, and that it may use still. Read only.
+// PodAt lists the volume of each reference of a bound, unfinished pod: zero if it leads nowhere, one volume
+// perhaps more than once. After them come earlier volumes of its claims that it may still use. Read only.
 func (s Snapshot) PodAt(uid string) []VolumeID {
 	if p := s.facts.pods.get(uid); p != nil {
 		return p.at
@@ -205,8 +201,8 @@ func (s Snapshot) PodAt(uid string) []VolumeID {
 	return nil
 }
 
-// TicketAt returns where each volume of a ticket that counts leads: zero where
-// nowhere, one volume perhaps more than once. Read only.
+// TicketAt lists the volume of each reference of a ticket that counts: zero if it leads nowhere, one volume
+// perhaps more than once. Read only.
 func (s Snapshot) TicketAt(id TicketID) []VolumeID {
 	if t := s.facts.tickets.get(id); t != nil {
 		return t.at
@@ -214,10 +210,10 @@ func (s Snapshot) TicketAt(id TicketID) []VolumeID {
 	return nil
 }
 
-// ResolvePod follows one volume of a pod, which need not be known.
+// ResolvePod follows one volume of a pod, known or not.
 func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.facts.resolvePod(p, v) }
 
-// ResolveTicket follows one volume of a ticket, which need not be known.
+// ResolveTicket follows one volume of a ticket, known or not.
 func (s Snapshot) ResolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return s.facts.resolveTicket(t, v)
 }

@@ -4,8 +4,8 @@ package ledger
 
 import "time"
 
-// earlierOutage is what an earlier process has measured of an outage of a ticket's node, and when
-// this one has read it.
+// earlierOutage is an earlier process's measure of an outage of a ticket's node, and when this one has read
+// it.
 type earlierOutage struct {
 	outage Outage
 	read   time.Time
@@ -21,8 +21,7 @@ func (s Snapshot) EarlierOutage(t *Ticket) (Outage, time.Time) {
 	return t.gone.outage, read
 }
 
-// readOutage keeps what a ticket's status says of its node's outage when it is seen first, or has
-// another node since.
+// readOutage keeps the outage in a ticket's status when the ticket is first seen, or has another node.
 func (k *Ticket) readOutage(old *Ticket, now time.Time) {
 	if old != nil && old.UID == k.UID && old.Node == k.Node {
 		k.gone = old.gone

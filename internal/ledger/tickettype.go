@@ -2,7 +2,7 @@
 
 package ledger
 
-// TicketType says what a ticket is for; its priority follows from it.
+// TicketType is a ticket's purpose; its priority follows from it.
 type TicketType string
 
 // The types of tickets. Moorage makes Manual tickets by the command line, and tickets for drivers'
@@ -22,19 +22,19 @@ const (
 	TypeLiveMigration TicketType = "LiveMigration"
 )
 
-// typeOfPods is the type of the tickets that earlier releases made for pods. Such a ticket claims
-// nothing: a bound pod claims its volumes itself.
+// typeOfPods is the type of earlier releases' tickets for pods. These claim nothing: a bound pod claims its
+// volumes itself.
 const typeOfPods TicketType = "Pod"
 
-// typeRow is all that is known of a type. The rows are written without field
-// names, so that a row with a column missing does not compile.
+// typeRow holds all facts of a type. Rows have no field names, so that a row without a column does not
+// compile.
 type typeRow struct {
 	kind     TicketType
 	priority int    // the higher one is granted first
-	gives    gives  // whether it gives its volume up
+	gives    gives  // when it gives its volume up
 	beside   beside // whether it has its volume at a second node
-	ends     ends   // the way in which it has to end
-	scope    scope  // where its use has to be permitted
+	ends     ends   // how it must end
+	scope    scope  // where its use must be permitted
 }
 
 // gives says when a granted ticket gives its exclusive volume up.
@@ -42,18 +42,18 @@ type gives uint8
 
 const (
 	keeps  gives = iota + 1
-	yields       // when one of a pod's priority or above wants it, and it has had time to let go
+	yields       // for a user of a pod's priority or above, after time to let go
 )
 
-// beside says at how many nodes a ticket may have an exclusive volume.
+// beside is how many nodes may have a ticket's exclusive volume.
 type beside uint8
 
 const (
 	alone  beside = iota + 1
-	second        // at a second one, where the policy permits live migration
+	second        // a second one, if the policy permits live migration
 )
 
-// ends says what a ticket needs that ends it, so that it does not hold its slots for ever.
+// ends is what must end a ticket, so that it does not hold its slots forever.
 type ends uint8
 
 const (
@@ -66,18 +66,18 @@ const (
 type scope uint8
 
 const (
-	// inNamespace: a role in the ticket's namespace is enough, so that tenants can be given it. Such a
-	// type never outranks a pod.
+	// inNamespace: a role in the ticket's namespace is enough, so that tenants can have it. These types
+	// never outrank a pod.
 	inNamespace scope = iota + 1
-	// everywhere: only a role that is bound for the whole cluster is enough. In
-	// their namespace, tenants may have roles with wildcards.
+	// everywhere: only a cluster-wide role is enough. In their namespace, tenants may have roles with
+	// wildcards.
 	everywhere
 )
 
 // typeTable has a row for each type, by falling priority. The priorities are Longhorn's (enhancement
 // 20221024 on attachment tickets), except Manual: with Longhorn's 1000 a tenant's ticket would outrank
-// other tenants' pods. A ticket that must not be interrupted, such as a copy, keeps its volume, and has
-// to have an end.
+// other tenants' pods. A ticket that must not be interrupted, such as a copy, keeps its volume, and must
+// have an end.
 var typeTable = [...]typeRow{
 	{TypeRestore, 2000, keeps, alone, byTime, everywhere},
 	{TypeExpansion, 2000, keeps, alone, byTime, everywhere},
@@ -93,7 +93,8 @@ var typeTable = [...]typeRow{
 	{TypeLiveMigration, 800, keeps, second, anyhow, everywhere},
 }
 
-// PodPriority is the rank of a pod among tickets: that of the types which it is never outranked by, nor outranks.
+// PodPriority is a pod's rank among tickets: types of this priority neither outrank a pod nor are outranked
+// by it.
 const PodPriority = 900
 
 // row is the row of a type. An unknown type comes after all others.
@@ -118,8 +119,8 @@ func TicketTypes() []TicketType {
 // Priority orders tickets: higher first. A type that isn't known has priority 0.
 func (t TicketType) Priority() int { return t.row().priority }
 
-// Yields says whether a ticket of this type gives its volume up when one of a pod's priority or
-// above wants it. From any other type a volume is never taken.
+// Yields says whether a ticket of this type gives its volume up for a user of a pod's priority or above.
+// Other types never lose a volume.
 func (t TicketType) Yields() bool { return t.row().gives == yields }
 
 // SharesVolume says whether a ticket of this type may have an exclusive volume at a

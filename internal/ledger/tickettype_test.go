@@ -46,8 +46,8 @@ func TestTicketTypesAreDocumented(t *testing.T) {
 	}
 }
 
-// A tenant's ticket never outranks the pods of others: what a role in a namespace
-// permits has at most a pod's priority, and is then served by age, as pods are.
+// A tenant's ticket never outranks the pods of others: a role in a namespace permits at most a pod's
+// priority, where age decides.
 func TestTenantsDoNotOutrankPods(t *testing.T) {
 	for _, kind := range ledger.TicketTypes() {
 		if kind.Namespaced() && kind.Priority() > ledger.PodPriority {

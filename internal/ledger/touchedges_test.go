@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// touchedText is what an event touches, each once and sorted: volumes by their handles,
-// nodes with @, tickets with #, pods with %, policies with $.
+// touchedText lists an event's touches, each once and sorted: volumes by their handles, nodes with @,
+// tickets with #, pods with %, policies with $.
 func touchedText(t Touched) string {
 	var list []string
 	for _, v := range t.Volumes {
@@ -31,7 +31,7 @@ func touchedText(t Touched) string {
 	return strings.Join(slices.Compact(list), " ")
 }
 
-// Each event touches everything that may be decided otherwise after it, and nothing else.
+// Each event touches exactly the keys with possibly changed decisions.
 func TestWhatEventsTouch(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	key := ClaimKey{Namespace: "ns", Name: "data"}
@@ -180,7 +180,7 @@ func TestWhatEventsTouch(t *testing.T) {
 	}
 }
 
-// Where one volume of a pod leads once it led elsewhere: missing evidence frees nothing.
+// A pod's reference that led to a volume: missing evidence frees nothing.
 func TestWherePodsLead(t *testing.T) {
 	one, two, asked := VolumeID{"d", "1"}, VolumeID{"d", "2"}, UnboundClaim("d", "a")
 	none := VolumeID{}
@@ -276,7 +276,7 @@ func TestValidTerms(t *testing.T) {
 	}
 }
 
-// Which holds name a node where their volume is not is forgotten with the last of them.
+// A node with holds of volumes elsewhere is forgotten with the last of them.
 func TestListedHoldsEnd(t *testing.T) {
 	l, v := New(), VolumeID{"disk", "h"}
 	at := driverNode{"disk", "n"}

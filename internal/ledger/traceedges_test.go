@@ -122,7 +122,6 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Where a claim leads.
 func TestWhereClaimsLead(t *testing.T) {
 	v, key := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}
 	claim := func(change func(*Claim)) Claim {
@@ -218,7 +217,7 @@ func TestAccessOfVolumes(t *testing.T) {
 	}
 }
 
-// Which ticket of a name this process has deleted, until that is seen.
+// The UID of a deleted ticket of a name is remembered until its end is seen.
 func TestDeletedTickets(t *testing.T) {
 	id := TicketID{"ns", "t"}
 	l := New()
@@ -240,8 +239,8 @@ func TestDeletedTickets(t *testing.T) {
 	deleted("", "it was seen to be gone before")
 }
 
-// Whether it is known what a volume was attached for: by each of its attachments, or
-// without any by its PersistentVolumes.
+// The source of a volume's attach is known by each of its attachments, or without any by its
+// PersistentVolumes.
 func TestSourceKnown(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}

@@ -9,19 +9,18 @@ import (
 )
 
 // trie is a persistent map from K to *V: a hash array mapped trie. A copy of the root is a snapshot. A
-// writer passes its generation: it changes nodes of that generation in place, and copies all others on
-// the way down. Raising the generation therefore freezes everything that exists.
+// writer passes its generation: it changes nodes of that generation in place, and copies all others on the
+// way down. Raising the generation therefore freezes everything that exists.
 //
-// The hash is seedless and the shape canonical: the same keys make the same
-// trie, however they came in, and iterate in the same order in every run.
+// The hash is seedless and the shape canonical: the same keys make the same trie in any order, and iterate
+// in the same order in each run.
 type trie[K comparable, V any] struct {
 	root *branch[K, V]
 	size int
 	how  *hashing[K, V]
 }
 
-// hashing is what a trie knows of its keys. A value knows its own key, though
-// it may have to work it out.
+// hashing has the functions of a trie's keys. A value knows its own key, possibly by computing it.
 type hashing[K comparable, V any] struct {
 	hash   func(K) uint64
 	rehash func(*V) uint64 // hash of the value's key
@@ -97,8 +96,8 @@ func (b *branch[K, V]) collision(k K, is func(*V, K) bool) *V {
 	return nil
 }
 
-// put sets the value of k, which is v's key, to v. A value that was changed in place, and is marked now or
-// no longer, is put again.
+// put sets the value of k, which is v's key, to v. A value that was changed in place, with another mark, is
+// put again.
 func (t *trie[K, V]) put(gen uint64, k K, v *V) {
 	var added bool
 	t.root, added = t.insert(t.root, gen, 0, t.how.hash(k), k, v)
@@ -179,7 +178,6 @@ func (t *trie[K, V]) markAlike(b *branch[K, V]) {
 	b.mark(1, slices.ContainsFunc(b.leafs, t.how.marked))
 }
 
-// del removes k.
 func (t *trie[K, V]) del(gen uint64, k K) {
 	if t.get(k) == nil {
 		return
@@ -302,8 +300,8 @@ func removeAt[T any](s []T, i int) []T {
 	return out
 }
 
-// hashStrings mixes its arguments, eight bytes at a time. It is not meant to
-// resist an attacker: keys that collide cost a scan of the collided ones.
+// hashStrings mixes its arguments, eight bytes at a time. It does not resist an attacker: colliding keys
+// cost a scan of each other.
 func hashStrings(a, b string) uint64 {
 	h := mixString(0x9e3779b97f4a7c15, a)
 	h = mixString(h^0xff51afd7ed558ccd, b)

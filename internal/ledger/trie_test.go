@@ -34,8 +34,7 @@ func contents(of iter.Seq[*entry]) map[int]int {
 	return m
 }
 
-// TestTrieIsAMap compares the trie with a Go map, and every snapshot ever
-// taken with what the map was then.
+// TestTrieIsAMap compares the trie with a Go map, and each snapshot with the map of its time.
 func TestTrieIsAMap(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		hash := rapid.SampledFrom([]func(int) uint64{narrow, func(k int) uint64 { return hashStrings(string(rune(k)), "") }}).Draw(t, "hash")
@@ -88,8 +87,7 @@ func has(m map[int]int, k int) bool {
 	return ok
 }
 
-// TestTrieIsCanonical: the order of iteration depends on the keys alone, not
-// on how they came in.
+// TestTrieIsCanonical: the order of iteration depends on the keys alone.
 func TestTrieIsCanonical(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		hash := func(k int) uint64 { return hashStrings(string(rune(k)), "") }
@@ -153,7 +151,6 @@ func TestHashSpreads(t *testing.T) {
 	}
 }
 
-// TestIterationStops when its caller has had enough.
 func TestIterationStops(t *testing.T) {
 	for _, hash := range []func(int) uint64{narrow, func(k int) uint64 { return uint64(k) }} {
 		tr := newTestTrie(hash)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// twin is the ledger in its most obvious form: it keeps the objects, and after every event computes
+// twin is the ledger in its most obvious form: it keeps the objects, and after each event computes
 // everything else from them, and from its earlier results if history counts.
 type twin struct {
 	pods        map[string]Pod
@@ -50,7 +50,7 @@ type twinKey struct {
 	n NodeName
 }
 
-// twinPlace is a NodeVolume with everything in the open.
+// twinPlace is a NodeVolume with open fields.
 type twinPlace struct {
 	node            NodeName
 	users           []User
@@ -76,14 +76,14 @@ type twinNode struct {
 	left            map[VolumeID]bool // reported when the object was deleted, and not seen detached since
 	rebooted        bool
 	machine         string
-	boot            string // reported last
+	boot            string // the last reported one
 	drivers         map[string]NodeDriver
 	notReady        time.Time
 	sawFail         bool
 	heard, tainted  time.Time
 	shut            time.Time
 	fencedAt        map[FencedCondition]FencedAt
-	cutBefore       map[string]bool // storages that had cut off another machine that the Node named
+	cutBefore       map[string]bool // storages that had cut off another machine of the Node
 	renewed         int64
 	renewedAt       time.Time
 	leaseRead       time.Time
@@ -114,7 +114,7 @@ func (n *twinNode) driver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }
 
-// apply takes an event in, then works everything out.
+// apply takes an event in, then computes everything.
 func (w *twin) apply(now time.Time, e Event) {
 	var proof func()
 	switch e := e.(type) {
@@ -168,7 +168,7 @@ func (w *twin) apply(now time.Time, e Event) {
 	}
 }
 
-// applyRare is apply for what only has to be kept.
+// applyRare is apply for events that are only kept.
 func (w *twin) applyRare(e Event) {
 	switch e := e.(type) {
 	case StorageClass:
@@ -204,7 +204,7 @@ func (w *twin) applyRare(e Event) {
 			named = named || pv.Volume == e.Volume
 		}
 		needed := len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && h.Node != ""
-		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // only the facts there say that it is there
+		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // only the facts there show it
 			needed = p != nil && (len(p.attachments) > 0 || p.sent || p.reported || p.inUse)
 		}
 		if was := h.Node; needed {
@@ -217,8 +217,7 @@ func (w *twin) applyRare(e Event) {
 	}
 }
 
-// heldElsewhere ends the doubt about a volume that needs no attachment, and that its
-// hold has given to another node.
+// heldElsewhere ends the doubt about a volume without attachments that its hold has given to another node.
 func (w *twin) heldElsewhere(v VolumeID, was, is NodeName) {
 	if v.NoAttach() && was != "" && was != is {
 		w.trust(twinKey{v, was})
@@ -424,9 +423,9 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	n.state, n.exists = e, true
 }
 
-// fenced computes the effect of a node's new state on its fenced conditions: a kubelet that writes,
-// another boot or machine, and Ready end a condition, for as long as it has the same time. It says
-// whether a condition counted and does not count any more.
+// fenced computes the effect of a node's new state on its fenced conditions: a kubelet that writes, another
+// boot or machine, and Ready end a condition with the same time. It says whether a condition counted and no
+// longer does.
 func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended bool) {
 	ran := n.state.BootID != e.BootID || n.state.SystemUUID != e.SystemUUID || n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse
 	is := map[FencedCondition]FencedAt{}
@@ -458,8 +457,8 @@ func (n *twinNode) cutOff(e NodeState, same bool) {
 	n.cutBefore = before
 }
 
-// doubtAfter computes from a node's new state which volumes count as in use regardless of its lists,
-// and which proofs by force end.
+// doubtAfter computes from a node's new state which volumes count as in use regardless of its lists, and
+// which proofs by force end.
 func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	again := n.state.UID != e.UID && n.state.UID != ""
 	if p := n.state.ProviderID; p != "" && e.ProviderID != "" && p != e.ProviderID {
@@ -521,7 +520,6 @@ func outlived(p *twinPlace) bool {
 	return p.lapsed && len(p.attachments) == 0 && !p.left && !p.held && !p.reportSent
 }
 
-// anythingAt says whether any volume has a place at a node.
 func (w *twin) anythingAt(n NodeName) bool {
 	for k := range w.places {
 		if k.n == n {
@@ -632,7 +630,7 @@ func ownVA(p *twinPlace) (uid, version string) {
 	return "", ""
 }
 
-// describe writes down all that the arbiter can see, in one order.
+// describe lists everything visible to the rules, in one order.
 func (w *twin) describe() string {
 	var lines []string
 	volumes := map[VolumeID]*Volume{}
@@ -723,7 +721,7 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	return describeNode(&node, at)
 }
 
-// beingCalled says whether an attacher has still to attach or detach, and has not said that this failed.
+// beingCalled says whether an attacher has still to attach or detach, without a reported failure.
 func beingCalled(a *Attachment) bool {
 	if a.Deleting {
 		return a.DetachError.IsZero()
@@ -759,7 +757,7 @@ func describeSnapshot(s Snapshot) string {
 	return strings.Join(lines, "\n")
 }
 
-// open makes the twin's kind of place of a place.
+// open converts a place to the twin's form.
 func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
 	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}

@@ -81,7 +81,7 @@ func (w *twin) whereTo(n int, counts bool, was []VolumeID, lead func(int, Volume
 	return at
 }
 
-// keepReal: evidence that is missing frees nothing.
+// keepReal: missing evidence frees nothing.
 func keepReal(id VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone || link == LinkVolume:
@@ -148,8 +148,8 @@ func (w *twin) resolvePV(name string) (VolumeID, Link) {
 	return pv.Volume, LinkVolume
 }
 
-// source is where an attachment leads; without its PersistentVolume where it
-// led before, or to a volume of its own that stands for the unknown one.
+// source is an attachment's volume; without its PersistentVolume its volume before, or a placeholder for
+// the unknown one.
 func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	pv, ok := w.pvs[a.PersistentVolume]
 	led := was.IsReal()
@@ -167,8 +167,8 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	return VolumeID{a.Driver, sourcePrefix + a.Name}
 }
 
-// match finds the volume of attachments with an unknown volume: any volume that may be at their node,
-// and leads to their name there.
+// match finds the volume of attachments with an unknown volume: a possible volume at their node that leads
+// to their name there.
 func (w *twin) match() {
 	bound := map[twinKey]bool{}
 	for uid, list := range w.podAt {
@@ -211,7 +211,7 @@ func (w *twin) match() {
 	}
 }
 
-// workPlaces makes the places anew, keeping of the old what history decides.
+// workPlaces makes the places anew, with the parts of the old ones that history decides.
 func (w *twin) workPlaces(now time.Time) {
 	old := w.places
 	w.places = map[twinKey]*twinPlace{}
@@ -293,7 +293,7 @@ func (w *twin) occupied(p *twinPlace) bool {
 	})
 }
 
-// onlyAsked says whether nothing is at a place but tickets that wait and keep no slot.
+// onlyAsked says whether a place has only tickets that wait and keep no slot.
 func (w *twin) onlyAsked(p *twinPlace) bool {
 	if len(p.attachments) > 0 || p.reported || p.inUse || p.sent || p.reportSent || p.left || p.held || len(p.users) == 0 {
 		return false
@@ -335,7 +335,6 @@ func (w *twin) history(now time.Time, p, old *twinPlace) {
 	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID && !w.elsewhere(p, oldUID))
 }
 
-// elsewhere says whether an attachment is of another place.
 func (w *twin) elsewhere(p *twinPlace, uid string) bool {
 	for _, a := range w.attachments {
 		if a.UID == uid {
@@ -345,8 +344,8 @@ func (w *twin) elsewhere(p *twinPlace, uid string) bool {
 	return false
 }
 
-// doubtIdle: a pod ends its uses, which are not all known: it may have been the last user of any unused
-// volume at its node.
+// doubtIdle: a pod ends with partly unknown uses: it may have been the last user of any unused volume at
+// its node.
 func (w *twin) doubtIdle(now time.Time, p Pod) {
 	unknown := false
 	for i, v := range p.Volumes {
@@ -403,7 +402,7 @@ func (w *twin) workAccess() {
 	}
 }
 
-// workNodes keeps the nodes that anything is known of.
+// workNodes keeps the nodes with facts.
 func (w *twin) workNodes(now time.Time) {
 	needed := map[NodeName]bool{}
 	for k := range w.places {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The doubt about a volume ends with the second look in a row that has found nothing of it, since
-// it was taken out of volumesAttached in doubt; and with nothing less.
+// The doubt about a volume ends exactly with the second look in a row that finds nothing of it, since it
+// was taken out of volumesAttached in doubt.
 func TestTwoLooksEndADoubt(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(version, uid, boot string, lists, inUse []VolumeID) NodeState {
@@ -20,7 +20,7 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		w.NodeUID = "u2"
 		return w
 	}
-	asked := func(look int64, vacant ...int64) Event { // and since when nothing was there, for the second one
+	asked := func(look int64, vacant ...int64) Event { // and since when it was absent, for the second one
 		e := LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: look}
 		for _, at := range vacant {
 			e.Vacant = time.Unix(1000+at, 0)
@@ -40,7 +40,7 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 	remade := func(version string, look int64) Event { w := word(version, look); w.UID = "w2"; return w }
 	for name, test := range map[string]struct {
 		events       []Event
-		doubts, seen bool // it is doubted; and since when nothing is there is known
+		doubts, seen bool // it is doubted; the start of its absence is known
 	}{
 		"two looks":                         {[]Event{out, asked(1), word("1", 1), asked(2, 6), word("2", 2)}, false, true},
 		"both are heard before the answers": {[]Event{out, word("1", 1), asked(1), word("2", 2), asked(2, 6)}, false, true},
@@ -83,12 +83,11 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 	}
 }
 
-// dataPod is a pod that uses a volume at a node.
 func dataPod(v VolumeID, n NodeName) Event {
 	return Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: n, Phase: PodLive, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 }
 
-// A hold with the same content wakes nothing; a difference in any field but its version and the number
+// A hold with the same content wakes nothing; a difference in any field except its version and the number
 // of its grants does.
 func TestHoldThatSaysTheSame(t *testing.T) {
 	full := func() Hold {

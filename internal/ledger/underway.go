@@ -4,8 +4,8 @@ package ledger
 
 import "iter"
 
-// UnderWay lists, in no order, volumes at nodes with an attachment (Canonical) that the attacher has
-// still to attach or to detach, without a failure reported.
+// UnderWay lists, unordered, volumes at nodes with an attachment (Canonical) that the attacher has still to
+// attach or to detach, without a reported failure.
 func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *NodeVolume] {
 	return func(yield func(VolumeID, *NodeVolume) bool) {
 		for r := range s.facts.attachments.marked() {
@@ -17,7 +17,7 @@ func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *NodeVolume] {
 	}
 }
 
-// UnderWayOf counts the attachments that are under way, by driver.
+// UnderWayOf counts these attachments by driver.
 func (s Snapshot) UnderWayOf() map[string]int {
 	count := map[string]int{}
 	for r := range s.facts.attachments.marked() {
@@ -26,8 +26,8 @@ func (s Snapshot) UnderWayOf() map[string]int {
 	return count
 }
 
-// underWay says whether an attacher has still to attach or to detach an attachment, and has not said that
-// this failed.
+// underWay says whether an attacher has still to attach or to detach an attachment, without a reported
+// failure.
 func (r *attachmentRecord) underWay() bool {
 	if r.deleting {
 		return r.odd == nil || r.odd.detachError.IsZero()

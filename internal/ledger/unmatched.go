@@ -8,23 +8,21 @@ import (
 	"time"
 )
 
-// A VolumeAttachment names its volume by a PersistentVolume alone. If that PersistentVolume was not
-// seen, or was made again for another disk, the name of the attachment still says which volume at that
-// node it is for: the name follows from driver, handle and node (AttachmentName). Such a record is
-// byName, until its PersistentVolume is seen and says the same.
+// A VolumeAttachment names its volume only by a PersistentVolume. If that was not seen, or was made again
+// for another disk, the attachment's name still identifies the volume at that node: it follows from driver,
+// handle and node (AttachmentName). Such a record is byName, until its PersistentVolume is seen and agrees.
 //
-// Volumes that may be at a node: volumes with a place there, volumes with a hold that names it, and
-// every PersistentVolume's volume, since a disk may be imported under another name. The last are asked
-// once everything was seen (Complete), and whenever one comes after that: before, nearly all
-// attachments are of PersistentVolumes that are yet to come.
+// Volumes that may be at a node: volumes with a place there, volumes with a hold that names it, and each
+// PersistentVolume's volume, since a disk may be imported under another name. The last are checked after
+// Complete, and for each later one: before, nearly all attachments are of PersistentVolumes that come
+// later.
 
-// driverNode is one driver at one node.
 type driverNode struct {
 	driver string
 	node   NodeName
 }
 
-// unmatched has the possible facts about the same volume at a node.
+// unmatched has the facts about a driver's unknown volumes at a node.
 type unmatched struct {
 	at          driverNode
 	attachments []string // names of the attachments of an unknown volume
@@ -32,8 +30,8 @@ type unmatched struct {
 	gen         uint64
 }
 
-// unmatchedAt returns the record of a driver at a node for change, making it if it is new. A caller
-// that removes something sweeps it.
+// unmatchedAt returns the record of a driver at a node for change, made if it is new. A caller that removes
+// something sweeps it.
 func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
 	old := l.facts.unmatched.get(at)
 	if old != nil && old.gen == l.gen {
@@ -99,8 +97,8 @@ func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	l.replaceAttachment(now, t, old, old.unpack(), v, true)
 }
 
-// matchEverywhere is match for a volume that may be at any node. Before everything was seen, the
-// PersistentVolume of any attachment may be yet to come.
+// matchEverywhere is match for a volume at any node. Before Complete, the PersistentVolume of any
+// attachment may come later.
 func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 	if l.facts.complete.IsZero() {
 		return
@@ -110,8 +108,8 @@ func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 	}
 }
 
-// unmatchedNodes are the nodes with attachments of a driver's unknown volumes. There
-// are none as a rule, once everything was seen.
+// unmatchedNodes are the nodes with attachments of a driver's unknown volumes. There are usually none after
+// Complete.
 func (l *Ledger) unmatchedNodes(driver string) []NodeName {
 	var nodes []NodeName
 	for u := range l.facts.unmatched.all() {
@@ -144,15 +142,14 @@ func (l *Ledger) matchAll(now time.Time, t *Touched) {
 	}
 }
 
-// unmatchedNamed says whether an attachment of an unknown volume has the name that
-// a volume leads to at a node.
+// unmatchedNamed says whether an attachment of an unknown volume has a volume's name at a node.
 func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
 	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
 }
 
-// noteHold keeps which holds name a node where their volume has no NodeVolume, given
-// where a volume's hold is now (empty: nowhere), and where it was.
+// noteHold updates which holds name a node without a NodeVolume of their volume, for a hold's present node
+// (empty: none) and its former one.
 func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
@@ -164,7 +161,6 @@ func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	}
 }
 
-// listHold has a hold listed at a node, or not.
 func (l *Ledger) listHold(v VolumeID, n NodeName, listed bool) {
 	at := driverNode{v.Driver, n}
 	u := l.facts.unmatched.get(at)

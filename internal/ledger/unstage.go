@@ -10,18 +10,17 @@ import (
 // UnstageOrder is an order to the moorage-node of a node: to unstage one volume there.
 type UnstageOrder struct {
 	Volume VolumeID
-	// Number is higher than any that the NodeVolumes had before.
+	// Number is higher than all earlier numbers of the NodeVolumes.
 	Number int64
-	// BootID and KubeletStarted are those of the word that the order was decided on. It is
-	// of no other boot and of no other start of the kubelet.
+	// BootID and KubeletStarted are those of the decision's report. The order is void in another boot, and
+	// after another start of the kubelet.
 	BootID         string
 	KubeletStarted int64 // seconds since 1970, by the node's clock
-	// Seconds is for how long moorage-node may begin to carry it out, from when it first
-	// read the number.
+	// Seconds is how long moorage-node may begin to carry it out after its first read of the number.
 	Seconds int32
 }
 
-// UnstageResult is what came of an order.
+// UnstageResult is the outcome of an order.
 type UnstageResult uint8
 
 const (
@@ -29,10 +28,10 @@ const (
 	UnstageRefused UnstageResult = iota
 	// UnstageCalling: it is about to call, or the driver has not answered.
 	UnstageCalling
-	// UnstageFailed: the driver has not answered that nothing is left of the volume; or, where no
-	// call is Unanswered, it has, and the kubelet's record could not be removed.
+	// UnstageFailed: the driver has not answered that nothing is left of the volume; or, if no call is
+	// Unanswered, it has, and the kubelet's record could not be removed.
 	UnstageFailed
-	// UnstageDone: the driver has answered so to the last call that there was.
+	// UnstageDone: the driver has answered so to the last call.
 	UnstageDone
 )
 
@@ -41,22 +40,22 @@ type UnstageAnswer struct {
 	Volume VolumeID
 	Number int64
 	Result UnstageResult
-	// Unanswered: after a call, for this order or an earlier order, the driver has not said that
-	// nothing is left. It may have its effect at any time.
+	// Unanswered: after a call, for this order or an earlier one, the driver has not said that nothing is
+	// left. It may take effect at any time.
 	Unanswered bool
-	// Why is the reason, for people.
+	// Why is the reason in words.
 	Why string
 }
 
-// call is a call to unstage a volume that may yet have its effect.
+// call is a call to unstage a volume that may still take effect.
 type call struct {
 	volume VolumeID
-	number int64  // of the last order that it may have been made for; 0: of none
-	next   int64  // of a later order that it is about to be made for; 0: of none
+	number int64  // of the last order that it may have been made for; 0: none
+	next   int64  // of a later order that it is about to be made for; 0: none
 	boot   string // of the machine: a call ends with it
 }
 
-// attempt is how often in a row an order for a volume led to nothing.
+// attempt counts a volume's failed orders in a row.
 type attempt struct {
 	volume   VolumeID
 	failures int
@@ -64,8 +63,7 @@ type attempt struct {
 	why      string
 }
 
-// Ordered returns the order to unstage a volume that stands at a node: moorage-node may
-// carry it out at any time.
+// Ordered returns a node's standing order to unstage a volume: moorage-node may carry it out at any time.
 func (n *Node) Ordered(v VolumeID) (UnstageOrder, bool) {
 	if n == nil || n.Word == nil {
 		return UnstageOrder{}, false
@@ -78,7 +76,6 @@ func (n *Node) Ordered(v VolumeID) (UnstageOrder, bool) {
 	return UnstageOrder{}, false
 }
 
-// ended says whether moorage-node has done with an order.
 func (w *NodeWord) ended(o UnstageOrder) bool {
 	a, found := w.answer(o.Volume)
 	return found && a.Number == o.Number && a.Result != UnstageCalling
@@ -97,8 +94,8 @@ func (w *NodeWord) answer(v VolumeID) (UnstageAnswer, bool) {
 	return w.Answers[i], true
 }
 
-// Unanswered says whether a call to unstage a volume at a node may yet have its effect: of
-// this boot, as far as the boot is known.
+// Unanswered says whether a call to unstage a volume at a node may still take effect: of this boot, as far
+// as the boot is known.
 func (n *Node) Unanswered(v VolumeID) bool {
 	made, next := n.Calls(v)
 	return made != 0 || next != 0
@@ -117,15 +114,15 @@ func (n *Node) Calls(v VolumeID) (made, next int64) {
 	return n.calls[i].number, n.calls[i].next
 }
 
-// MayBeUnstaged says whether something may unstage a volume at a node at any time: an order that
-// stands, or a call without an answer. A volume that is mounted there meanwhile may be lost.
+// MayBeUnstaged says whether a volume at a node may be unstaged at any time, by a standing order or an
+// unanswered call. A mount there may be lost.
 func (n *Node) MayBeUnstaged(v VolumeID) bool {
 	_, ordered := n.Ordered(v)
 	return ordered || n.Unanswered(v) //mutant:unanswered-call
 }
 
-// UnstageFailures returns how often in a row an order for a volume led to nothing at a node,
-// when that was seen last, and why.
+// UnstageFailures returns the number of a volume's failed orders in a row at a node, with the last one's
+// time and cause.
 func (n *Node) UnstageFailures(v VolumeID) (failures int, last time.Time, why string) {
 	if n != nil {
 		if i := n.attempt(v); i >= 0 {
@@ -136,8 +133,8 @@ func (n *Node) UnstageFailures(v VolumeID) (failures int, last time.Time, why st
 	return 0, time.Time{}, ""
 }
 
-// NextNumber is the number of the next look or order: higher than all that there are. The API refuses a
-// number that it can't hold.
+// NextNumber is the number of the next look or order: higher than all others. The API refuses a number that
+// it can't hold.
 func (n *Node) NextNumber() int64 {
 	if n == nil || n.Word == nil {
 		return 1
@@ -161,7 +158,7 @@ func (n *Node) NextNumber() int64 {
 // MaxNumber is the highest number of a look or an order that the API takes.
 const MaxNumber = 1<<31 - 1
 
-// repeats says whether the word before said the same of an order.
+// repeats says whether the report before said the same of an order.
 func (w *NodeWord) repeats(was *NodeWord, a UnstageAnswer) bool {
 	if was == nil || was.UID != w.UID {
 		return false
@@ -170,9 +167,9 @@ func (w *NodeWord) repeats(was *NodeWord, a UnstageAnswer) bool {
 	return found && before.Number == a.Number && before.Result == a.Result
 }
 
-// hear takes in a new report about orders and calls, and names their volumes. A call ends with the
-// driver's answer to it or to a later call, with the report that it was not made, or with the boot; not
-// with the object or the process that reported it.
+// hear takes in a new report about orders and calls, and names their volumes. A call ends with the driver's
+// answer to it or to a later call, with the report that it was not made, or with the boot; not with the
+// object or the process that reported it.
 func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	for _, word := range []*NodeWord{was, w} {
 		if word == nil {
@@ -217,8 +214,8 @@ func (n *Node) booted(boot string) {
 	n.calls = left
 }
 
-// answered takes in the report about an order's call. An order that was not carried out ends no earlier
-// call, not even if that call was only announced.
+// answered takes in the report about an order's call. A failed order ends no earlier call, not even an
+// announced one.
 func (n *Node) answered(a UnstageAnswer, boot string) {
 	i := slices.IndexFunc(n.calls, func(c call) bool { return c.volume == a.Volume })
 	was := call{volume: a.Volume}
@@ -283,8 +280,8 @@ func (n *Node) failed(v VolumeID, now time.Time, why string) {
 	n.attempts[i].failures, n.attempts[i].at, n.attempts[i].why = n.attempts[i].failures+1, now, why
 }
 
-// UnstageSent says that this process sends an order that a volume be unstaged. After that it must be
-// proved again that no user wants the volume there.
+// UnstageSent says that this process sends an order to unstage a volume. After that it must be proved again
+// that no user wants the volume there.
 type UnstageSent struct {
 	Volume VolumeID
 	Node   NodeName
@@ -297,8 +294,8 @@ func (e UnstageSent) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// UnstageNotOrdered says that the API server refused an order for good: by rights, a policy
-// or a schema. It is about that volume alone.
+// UnstageNotOrdered says that the API server refused an order permanently: by rights, a policy or a schema.
+// It concerns that volume alone.
 type UnstageNotOrdered struct {
 	Volume VolumeID
 	Node   NodeName

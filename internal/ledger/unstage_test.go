@@ -60,7 +60,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// An order stands until moorage-node has answered to its number, or it is not there any more.
+// An order stands until moorage-node has answered to its number, or it is removed.
 func TestOrdered(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "i"}
 	word := wordOf("2", 5, 4, v)

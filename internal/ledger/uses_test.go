@@ -41,21 +41,18 @@ func inlineAt(n ledger.NodeName, version string) ledger.Attachment {
 	return a
 }
 
-// secondAt is of the second disk, as its name says.
 func secondAt(n ledger.NodeName, version string) ledger.Attachment {
 	a := attachmentAt(n, version)
 	a.Name = ledger.AttachmentName(secondDisk, n)
 	return a
 }
 
-// secondHeldBy is a hold of the second disk.
 func secondHeldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSeen {
 	h := heldBy(version, n, r)
 	h.Volume = secondDisk
 	return h
 }
 
-// heldBy is a hold of the first disk.
 func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSeen {
 	return ledger.HoldSeen{Volume: firstDisk, Hold: ledger.Hold{Version: version, Node: n, Requesters: []ledger.Requester{r}}}
 }

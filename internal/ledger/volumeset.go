@@ -4,14 +4,14 @@ package ledger
 
 import "slices"
 
-// volumeSet is a set of volumes: a list as long as there are few, as nearly always,
-// and a map where a pod or a node names thousands.
+// volumeSet is a set of volumes: a list if they are few, as nearly always, and a map if a pod or a node
+// names thousands.
 type volumeSet struct {
 	few  []VolumeID
 	many map[VolumeID]struct{}
 }
 
-// fewVolumes is up to how many a list is searched.
+// fewVolumes is the longest list that is searched.
 const fewVolumes = 16
 
 // setOf is the set of a list's volumes. The list is not copied.

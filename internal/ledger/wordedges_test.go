@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Where there is no word, it says nothing.
+// A missing report says nothing.
 func TestNoWord(t *testing.T) {
 	var w *NodeWord
 	var n *Node
@@ -43,7 +43,7 @@ func TestForgottenRecords(t *testing.T) {
 	}
 }
 
-// A new object owes its answer from when it is seen; and a volume that a word had left out for want of reading all is
+// A new object owes its answer from when it is seen. A volume that a partly unreadable report omitted is
 // not unstaged by the next one.
 func TestWordsInARow(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
@@ -105,7 +105,7 @@ func TestWhatAWordTouches(t *testing.T) {
 }
 
 // Unreadable records with unknown names keep a node from speaking, also the second time; a record of a
-// PersistentVolume that is yet to come is not a pod's own. Each of several names is found.
+// PersistentVolume that comes later is not a pod's own. Each of several names is found.
 func TestUnreadNames(t *testing.T) {
 	unread := func(version string, list ...Unread) NodeWord {
 		w := wordOf(version, 0, 0)
@@ -144,8 +144,8 @@ func TestUnreadNames(t *testing.T) {
 	}
 }
 
-// A NodeVolumes that is gone is forgotten, by its own UID, with its records; and the node, if nothing else is known
-// of it. A PersistentVolume that is seen after that is of none of them.
+// A deleted NodeVolumes is forgotten, by its own UID, with its records; and the node, if it has no other
+// facts. A PersistentVolume seen after that is of none of them.
 func TestWordsThatAreGone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := wordOf("1", 0, 0)
@@ -170,7 +170,8 @@ func TestWordsThatAreGone(t *testing.T) {
 	}
 }
 
-// A look that was asked for is the first of two unless it names since when nothing is there; the highest number is one.
+// A look is the first of two unless its question names since when the volume is absent. The highest number
+// is a number.
 func TestLooksAreFirst(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -326,8 +327,8 @@ func TestUnreportedInDoubt(t *testing.T) {
 	}
 }
 
-// Another boot ends doubts of its machine, or of an unknown machine. A machine that a Node names first,
-// or no more, is not another one.
+// Another boot ends doubts of its machine, or of an unknown machine. A machine that a Node names first, or
+// no longer, is not another one.
 func TestDoubtsThatABootEnds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -410,8 +411,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The time at which a bound was last exceeded is kept for present bounds, also for a zone without
-// nodes; only volumes at the zone's unreachable nodes are touched.
+// The time at which a bound was last exceeded is kept for present bounds, also for a zone without nodes;
+// only volumes at the zone's unreachable nodes are touched.
 func TestLiftedBounds(t *testing.T) {
 	minute, now := time.Minute, start.Add(time.Hour)
 	l := New()
@@ -468,9 +469,8 @@ func TestLiftedBounds(t *testing.T) {
 	}
 }
 
-// An unreadable record may be of any volume that is attached for a PersistentVolume of its name, also
-// if that names another disk now, and only the attachment's name identifies the volume: in any order of
-// events.
+// An unreadable record may be of any volume attached for a PersistentVolume of its name, also if that names
+// another disk now, and only the attachment's name identifies the volume: in any order of events.
 func TestUnreadOfAReplacedDisk(t *testing.T) {
 	first, second := VolumeID{"d", "h1"}, VolumeID{"d", "h2"}
 	attached := Attachment{Name: AttachmentName(first, "n"), UID: proofUID("a"), Version: "1", Driver: "d", Node: "n", PersistentVolume: "pv", Attached: true}

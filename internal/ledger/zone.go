@@ -30,28 +30,28 @@ type ZoneNodes struct {
 	lifted []lifted
 }
 
-// lifted is when a bound was last exceeded in a zone, as this process has seen it end.
+// lifted is when a bound was last exceeded in a zone, as this process saw it end.
 type lifted struct {
 	bound MaxUnreachable
 	at    time.Time
 }
 
-// MaxUnreachable is how many nodes may be unreachable at once for a policy's AfterUnreachable
-// to go on. The zero value has it wait as soon as there are more than minUnreachable.
+// MaxUnreachable is how many nodes may be unreachable at once while a policy's AfterUnreachable runs. The
+// zero value stops it above minUnreachable.
 type MaxUnreachable struct {
 	Percent int32 // of a zone's nodes, and of the whole cluster's; 100: any share
 	Nodes   int32 // of a zone; 0: any number
 }
 
-// DefaultMaxUnreachable is the bound of a policy without one: the share at which
-// kube-controller-manager takes a zone for disrupted (--unhealthy-zone-threshold).
+// DefaultMaxUnreachable is the default bound: the share at which kube-controller-manager considers a zone
+// disrupted (--unhealthy-zone-threshold).
 func DefaultMaxUnreachable() MaxUnreachable { return MaxUnreachable{Percent: 55} }
 
-// minUnreachable is up to how many unreachable nodes are never too large a share
-// (kubernetes pkg/controller/nodelifecycle, ComputeZoneState).
+// minUnreachable is the number of unreachable nodes that is never too large a share (kubernetes
+// pkg/controller/nodelifecycle, ComputeZoneState).
 const minUnreachable = 2
 
-// Stricter is the bound that is exceeded where one of two bounds is.
+// Stricter is exceeded if either of two bounds is.
 func (m MaxUnreachable) Stricter(other MaxUnreachable) MaxUnreachable {
 	if m.Nodes == 0 || other.Nodes != 0 && other.Nodes < m.Nodes {
 		m.Nodes = other.Nodes
@@ -60,7 +60,7 @@ func (m MaxUnreachable) Stricter(other MaxUnreachable) MaxUnreachable {
 	return m
 }
 
-// parts are the bounds that a bound is made of, one for each number.
+// parts are a bound's parts, one for each number.
 func (m MaxUnreachable) parts() [2]MaxUnreachable {
 	return [2]MaxUnreachable{{Percent: m.Percent}, {Percent: 100, Nodes: m.Nodes}}
 }
@@ -93,8 +93,7 @@ func (z *ZoneNodes) liftedAt(m MaxUnreachable) time.Time {
 	return at
 }
 
-// Zones iterates over the zones that have nodes, and the whole cluster, in no order that means
-// anything.
+// Zones iterates over the zones with nodes, and the whole cluster, unordered.
 func (s Snapshot) Zones() iter.Seq[*ZoneNodes] { return s.facts.zones.all() }
 
 // ZoneNodes are the numbers of a node's zone and of the whole cluster; nil where no node
@@ -131,15 +130,14 @@ func (n *Node) zone() Zone {
 }
 
 // leaseLasts is the default duration of a kubelet's Lease without renewal (KubeletConfiguration,
-// nodeLeaseDurationSeconds). It is less than any time of AfterUnreachable: of nodes that fall silent
-// together all count before that time is over for one.
+// nodeLeaseDurationSeconds). It is less than any time of AfterUnreachable: nodes that fall silent together
+// all count before that time is over for one.
 const leaseLasts = 40 * time.Second
 
-// Unreachable says whether nothing was heard of the node's kubelet lately: what the time of a
-// policy's AfterUnreachable runs for, and without a clock, so that nodes can be counted. The
-// node controller says so (Ready=Unknown), unless the Lease is seen to be renewed; or the node
-// is not Ready by its own word, and its Lease stands still; or its Node is deleted, and
-// volumes may be there.
+// Unreachable says whether the node's kubelet was not heard lately: the condition for a policy's
+// AfterUnreachable, without a clock, so that nodes can be counted. The node controller says so
+// (Ready=Unknown), unless the Lease is seen to be renewed; or the node is not Ready by its own word, and
+// its Lease stands still; or its Node is deleted, and volumes may be there.
 func (n *Node) Unreachable() bool {
 	still := n.LeaseRead.Sub(n.RenewedAt) >= leaseLasts
 	switch {
@@ -174,7 +172,7 @@ func (n *Node) count() counted {
 	return counted{n.zone(), 1, 0}
 }
 
-// recount takes a node's change in to the numbers of its zone. The record is owned.
+// recount updates the numbers of a node's zone after a change. The record is owned.
 func (l *Ledger) recount(now time.Time, t *Touched, n *Node) {
 	was, is := n.counted, n.count()
 	if was == is {
@@ -224,8 +222,8 @@ func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreach
 	}
 }
 
-// forgetLifted forgets when bounds were exceeded: before everything was seen, the first nodes may be
-// the unreachable nodes.
+// forgetLifted forgets when bounds were exceeded: before Complete, the first nodes may be the unreachable
+// ones.
 func (l *Ledger) forgetLifted() {
 	var list []ZoneNodes
 	for z := range l.facts.zones.all() {
@@ -239,7 +237,7 @@ func (l *Ledger) forgetLifted() {
 	}
 }
 
-// bounds are the numbers that policies set; none where no policy has a time that they hold.
+// bounds are the policies' bounds; none if no policy has a time that they stop.
 func (w *facts) bounds() []MaxUnreachable {
 	var list []MaxUnreachable
 	timed := false
@@ -263,7 +261,6 @@ func (w *facts) bounds() []MaxUnreachable {
 	return list
 }
 
-// runs says whether a policy has a time for something.
 func runs(after *time.Duration) bool { return after != nil && *after >= 0 }
 
 // touchUnreachable touches the volumes at the unreachable nodes of a zone. It looks at all nodes.

@@ -217,8 +217,7 @@ func TestTooManyOfTheCluster(t *testing.T) {
 	}
 }
 
-// That a process has seen the unreachable nodes of a zone first, when it began, is not the end
-// of an outage.
+// A new process that sees the unreachable nodes of a zone first has not seen the end of an outage.
 func TestTooManyBeforeAllIsSeen(t *testing.T) {
 	l := New()
 	l.Apply(start, Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(time.Duration)})

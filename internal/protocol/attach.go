@@ -10,9 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// beginCreate announces a creation to the ledger, and sends it only if the ledger has taken that in:
-// else no claimant keeps the slot any more. It looks for the attachment once a creation without an
-// answer has been outlasted.
+// beginCreate announces a creation to the ledger, and sends it only if the ledger takes it in: otherwise no
+// claimant keeps the slot any more. After an unanswered creation has been outlasted, it reads the
+// attachment.
 func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	step := t.Step
 	if !t.Announced {
@@ -35,12 +35,10 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	return t.send(Request{Do: CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
 }
 
-// createAnswered follows a creation, or the look for an attachment. That one
-// exists already is no error if it is of the same volume. Until it is proved
-// what came of a creation, the ledger counts it: AttachResolved is told only when
-// the object is known, when the API server refused the creation, or when a read
-// that began after the creation was outlasted does not find it. A read that finds
-// nothing before that proves nothing.
+// createAnswered follows a creation, or the read of an attachment. An existing attachment is no error if it
+// is of the same volume. The ledger counts a creation until its outcome is proved: AttachResolved is told
+// only when the object is known, when the API server refused the creation, or when a read begun after the
+// creation was outlasted does not find it. An earlier read that finds nothing proves nothing.
 func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	settled := ledger.AttachResolved{Volume: t.Step.Volume, Node: t.Step.Node}
 	if t.Sent.Do == GetObject {
@@ -90,11 +88,11 @@ func of(a ledger.Attachment, step rules.Step) bool {
 	return step.PV != "" || a.Inline == step.Volume
 }
 
-// beginReport puts a volume into volumesAttached, once its attachment is proved to be there to stay; it
-// reads the Node after a patch without an answer has been outlasted. Where moorage-node runs, the first
-// report of a term at a node, and the first after an order to unstage, reads the orders there: a cache
-// may be behind. A volume without an attachment is reported only while it has a user at the node, since
-// nothing else would show to a later read that it is there.
+// beginReport puts a volume into volumesAttached, once its attachment is proved to stay. After an
+// unanswered patch has been outlasted, it reads the Node. Where moorage-node runs, the first report of a
+// term at a node, and the first after an order to unstage, reads the orders there: a cache may be behind. A
+// volume without an attachment is reported only while it has a user at the node, since a later read would
+// have no other sign of it.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch n := s.Node(t.Step.Node); {
 	case t.Sent.Do == PatchNode:
@@ -111,8 +109,7 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	return t.patch()
 }
 
-// readOrders reads the orders at a task's node. While an order is under way no read shows what came of
-// it.
+// readOrders reads the orders at a task's node. While an order is in flight no read shows its outcome.
 func (m *Memory) readOrders(t Task) (Task, Move) {
 	if m.Ordering(t.Step.Node) {
 		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
@@ -121,7 +118,7 @@ func (m *Memory) readOrders(t Task) (Task, Move) {
 	return t.send(read(NodeWords, string(t.Step.Node)))
 }
 
-// used says whether a pod or a ticket at the node of a step uses its volume, or asks for it.
+// used says whether a pod or a ticket at a step's node uses or asks for its volume.
 func used(s ledger.Snapshot, step rules.Step) bool {
 	place := s.Volume(step.Volume).NodeVolume(step.Node)
 	return place != nil && len(place.Users) > 0
@@ -132,8 +129,8 @@ func (t Task) confirm() (Task, Move) {
 	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
 }
 
-// patch asks for the change of a node's status. An answer may never come: proofs about a volume are
-// over before it is put into volumesAttached.
+// patch asks for a change of a node's status. An answer may never come: a volume's proofs end before it is
+// put into volumesAttached.
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
 	if t.Step.Do == rules.Report {
@@ -142,23 +139,23 @@ func (t Task) patch() (Task, Move) {
 	return t, move
 }
 
-// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: nothing
-// else detaches it, and a ticket that has come meanwhile must not be informed that it has the volume.
+// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: this alone
+// detaches it, and a ticket that has come meanwhile must not be told that it has the volume.
 func (t Task) detaches() bool {
 	return t.Step.Do == rules.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
-// shows says whether the ledger knows by the answer to a read of a task's node whether its volume has
-// left that. The read object has been taken in; only the watch tells the ledger that a Node is gone.
+// shows says whether the ledger knows, by the read of a task's node, whether the volume has left it. The
+// read object is already taken in; only the watch tells the ledger of a deleted Node.
 func (t Task) shows(a Answer, s ledger.Snapshot) bool {
 	n := s.Node(t.Step.Node)
 	return a.Result == Done || a.Result == NotFound && (n == nil || !n.Exists || n.UID != t.Step.NodeUID)
 }
 
-// beginUnreport takes a volume out of volumesAttached. If the Node must not exist, a read must find
-// none. After a patch without an answer has been outlasted, the Node is read until the read shows the
-// outcome. A removal that detaches is announced to the ledger before it is sent: a user that has come
-// to the node by then may know that the volume is there, and keeps it.
+// beginUnreport takes a volume out of volumesAttached. If the Node must not exist, a read must find none.
+// After an unanswered patch has been outlasted, the Node is read until the outcome is known. A removal that
+// detaches is announced to the ledger before it is sent: a user that has come by then may know that the
+// volume is there, and keeps it.
 func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Step.NodeUID == "" || t.Sent.Do != 0:
@@ -172,7 +169,6 @@ func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	return t.patch()
 }
 
-// reportAnswered follows a Report and an Unreport.
 func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):
@@ -193,18 +189,18 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case a.Result == Unknown && (t.Step.Do == rules.Report || t.Step.Rule != "" || t.detaches()):
-		// Nothing else is decided about the volume until it is known whether this was written. A late
-		// addition, to a list that is the same again, would name a volume whose attachment has gone. As
-		// long as a removal by force may come, the hold has to say so. A late removal would detach a
-		// volume that another user has again by then.
+		// Nothing else is decided about the volume until the outcome of this write is known. A late
+		// addition to an equal list would name a volume whose attachment is gone. While a forced removal
+		// may still happen, the hold has to say so. A late removal would detach a volume that another user
+		// has by then.
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// confirmAnswered follows a new annotation value, after which every DELETE still in flight names an
-// older version and fails. The answer must show that none has succeeded: the same attachment, attached,
-// and not being deleted.
+// confirmAnswered follows a new annotation value: each DELETE still in flight names an older version, and
+// fails. The answer must show that none has succeeded: the same attachment, attached, and not being
+// deleted.
 func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	written, ok := first[ledger.Attachment](a)
 	switch {
@@ -217,8 +213,8 @@ func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// markAnswered follows the note to an attacher that a volume is wanted again, or that an attach is to
-// be tried again.
+// markAnswered follows the note to an attacher that a volume is wanted again, or that an attach should be
+// retried.
 func markAnswered(t Task, a Answer) (Task, Move) {
 	switch a.Result {
 	case Done:

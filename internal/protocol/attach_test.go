@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// sent says whether the ledger counts a creation as under way.
+// sent says whether the ledger counts a creation as in flight.
 func (p *player) sent() bool {
 	place := p.ledger.Snapshot().Volume(disk).NodeVolume("n1")
 	return place != nil && place.Sent
@@ -53,16 +53,16 @@ func TestCreateAttachment(t *testing.T) {
 	}
 }
 
-// If no claimant keeps the slot any more, nothing is sent.
+// If no claimant keeps the slot, nothing is sent.
 func TestCreationForNobody(t *testing.T) {
 	p := newPlayer()
 	check(t, p.play(t, Do(step(rules.CreateAttachment))), "tell AttachSent", "stale")
-	p = newPlayer(ticket("p", "n1", ledger.TypeManual, "a")) // a ticket that only asks keeps no slot
+	p = newPlayer(ticket("p", "n1", ledger.TypeManual, "a")) // a pending ticket keeps no slot
 	check(t, p.play(t, Do(step(rules.CreateAttachment))), "tell AttachSent", "stale")
 }
 
-// The VolumeAttachment that is created names its volume as external-attacher wants it:
-// by the PersistentVolume, or as an inline volume.
+// A new VolumeAttachment names its volume as external-attacher expects: by the PersistentVolume, or as an
+// inline volume.
 func TestCreatedAttachment(t *testing.T) {
 	mounts := pod("p", "n1", "a")
 	mounts.Volumes = append(mounts.Volumes, ledger.PodVolume{Name: "cache", Inline: ledger.VolumeID{Driver: driver, Handle: "i"}})
@@ -86,7 +86,7 @@ func TestCreatedAttachment(t *testing.T) {
 	}
 }
 
-// An attachment that already has the name counts only if it is of the same volume at the same node.
+// An existing attachment of the name counts only if it is of the same volume at the same node.
 func TestWhatHasTheNameAlready(t *testing.T) {
 	other := ledger.VolumeID{Driver: driver, Handle: "z"}
 	inline := func(s *rules.Step) { s.PV = "" }
@@ -163,8 +163,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A volume without a VolumeAttachment (iSCSI, FC) is reported without a confirmation; its
-// kubelet waits for nothing else, so that an entry which may come late is outlasted.
+// A volume without a VolumeAttachment (iSCSI, FC) is reported without a confirmation. Its kubelet waits for
+// nothing else, so that a late entry must be outlasted.
 func TestReportWithoutAttachment(t *testing.T) {
 	s := step(rules.Report)
 	s.Attachment, s.UID, s.Version = "", "", ""
@@ -173,8 +173,8 @@ func TestReportWithoutAttachment(t *testing.T) {
 	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), sent, patch, "wait 20s", "get nodes n1", "stale")
 }
 
-// The creator or confirmer of an attachment need not confirm it again until it has sent a DELETE for
-// it, with any outcome.
+// The creator or confirmer of an attachment need not confirm it again until it has sent a DELETE for it,
+// with any outcome.
 func TestConfirmedIsRemembered(t *testing.T) {
 	sent, patch := "tell ReportSent", "patch-node n1 add=true uid=n"
 	p := newPlayer(pod("p", "n1", "a"))
@@ -230,7 +230,7 @@ func TestMarkWanted(t *testing.T) {
 	}
 }
 
-// A driver must not answer an unasked request, or execute a step that this package does not know.
+// A driver must not answer an unasked request, or execute an unknown step.
 func TestUnknownSteps(t *testing.T) {
 	m := &Memory{Outlast: time.Second}
 	s := ledger.New().Snapshot()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrStale says that a precondition did not hold: the decided facts have changed. Nothing was written;
-// the change is known to the ledger, or will be in a moment. Decide anew.
+// ErrStale says that a precondition did not hold: the facts of the decision have changed. Nothing was
+// written. The ledger knows the change, or will in a moment: decide anew.
 var ErrStale = errors.New("the facts have changed")
 
 // AttemptEnd is how an attempt ended that returned err.
@@ -22,23 +22,23 @@ func AttemptEnd(err error) End {
 	return Failed
 }
 
-// Spread shortens a pause by chance, by a quarter at most, so that what failed
-// together is not tried together.
+// Spread shortens a pause by chance, by a quarter at most, so that common failures are not retried
+// together.
 type Spread func(pause time.Duration) time.Duration
 
-// The pauses after failures, and after attempts on old facts; after these the next attempt is expected
-// to succeed. Each doubles from the first to the longest.
+// The pauses after failures, and after attempts on old facts, whose next attempt should succeed. Each
+// doubles from the first to the longest.
 const (
 	firstFailed, longestFailed = 200 * time.Millisecond, time.Minute
 	firstStale, longestStale   = 2 * time.Millisecond, 5 * time.Second
 )
 
-// Attempts counts the unfinished attempts at one thing since the last finished attempt. The zero value
-// counts none. Its methods are serial.
+// Attempts counts the unfinished attempts at a thing since the last finished one. The zero value counts
+// none. Its methods are serial.
 type Attempts struct{ failed, stale int }
 
-// Fail counts another attempt, which ended as Stale or as Failed, and returns for how long to pause
-// before the next one. A stale attempt does not count as failed.
+// Fail counts an attempt that ended as Stale or Failed, and returns the pause before the next one. A stale
+// attempt does not count as failed.
 func (a *Attempts) Fail(end End, spread Spread) time.Duration {
 	count, first, longest := &a.failed, firstFailed, longestFailed
 	if end == Stale {

@@ -47,12 +47,11 @@ type Decided struct {
 	Decision
 }
 
-// Round decides on all pending tickets of a queue on the same facts; if before is set, on the tickets
-// only for which before returns true. The writes may go side by side without taking a slot twice,
-// because each ticket counts the tickets before it as decided here. If one of these writes fails, the
-// others hold all the same, and its ticket is decided again. A ticket in doubt is left out: it counts,
-// and is decided once it is taken over. Also left out are tickets told that they are too many, tickets
-// interrupted lately (Resumes), and tickets for which paused returns a remaining pause; nil: none.
+// Round decides on all pending tickets of a queue on the same facts; with before, on the tickets for which
+// it returns true. The writes may run in parallel without taking a slot twice, because each ticket counts
+// the tickets before it as decided here. If a write fails, the others hold, and its ticket is decided
+// again. It leaves out tickets in doubt, which count until they are taken over; tickets told that they are
+// too many; tickets interrupted lately (Resumes); and tickets with a remaining pause by paused (nil: none).
 func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, before func(*ledger.Ticket) bool) (list []Decided) {
 	for _, t := range q.Tickets() {
 		if t.InDoubt || rules.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 || before != nil && !before(t) {
@@ -67,7 +66,7 @@ func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, befo
 	return list
 }
 
-// Paused says for how long a ticket is left alone, 0: it is not.
+// Paused returns how long a ticket is left alone; 0: it is not.
 type Paused func(*ledger.Ticket) time.Duration
 
 func (p Paused) left(t *ledger.Ticket) time.Duration {
@@ -77,8 +76,8 @@ func (p Paused) left(t *ledger.Ticket) time.Duration {
 	return p(t)
 }
 
-// Resumes is the time until a pending ticket of a node that was interrupted, or is paused, can be
-// decided on again; 0: there is none.
+// Resumes is the time until a pending ticket of a node, interrupted or paused, can be decided on again; 0:
+// there is none.
 func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) time.Duration {
 	node, first := s.Node(n), time.Duration(0)
 	if node == nil {
@@ -94,8 +93,8 @@ func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused)
 	return first
 }
 
-// Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken
-// over (Renew). A grant that must not last is taken back, and the ticket asks on. keeps says whether a
+// Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken over
+// (Renew). A grant that must not last is taken back, and the ticket is pending again. keeps says whether a
 // granted ticket may keep its grant.
 func Due(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict, now time.Time) (Task, bool) {
 	switch {
@@ -109,8 +108,8 @@ func Due(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdi
 	return interrupt(s, t, keeps, now)
 }
 
-// place is the due task for a waiting ticket that leaves its node to Moorage: it gets a node, or
-// another node, and waits there; or the cause why there is none.
+// place is the due task for a waiting ticket that leaves its node to Moorage: it gets a node or another one
+// and waits there, or the reason why there is none.
 func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if !t.Wherever || t.Phase != ledger.TicketPending || rules.PauseLeft(s, t, now) > 0 {
 		return Task{}, false
@@ -124,13 +123,12 @@ func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 	return task, true
 }
 
-// interrupt is the due task for a granted ticket. A ticket that has to give its volumes to a claimant
-// before it, or to leave its node (onDrain: Move), is asked first to let go of them (condition
-// Yielding), and loses its grant when it has, or its time is over. The claimant is promised the volumes
-// meanwhile, and nothing is detached: a granted ticket counts as use. If the claimant goes, the ticket
-// is asked until its time is over, and then no longer: a pod that is tried again and again does not
-// start that time again. A ticket that has let go is asked no longer at once: the volumes have no user,
-// and are its own again.
+// interrupt is the due task for a granted ticket. A ticket that has to yield its volumes to an earlier
+// claimant, or to leave its node (onDrain: Move), is first asked to let go (condition Yielding), and loses
+// its grant when it has, or at the end of its time. The claimant is promised the volumes meanwhile, and
+// nothing is detached: a granted ticket counts as use. If the claimant goes, the ticket is asked until the
+// end of its time only: a pod that is retried does not restart that time. A ticket that has let go is no
+// longer asked: the volumes have no user, and are its own again.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
 		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !rules.Asked(s, t, now))
@@ -152,9 +150,9 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Ti
 	return task, true
 }
 
-// ask is the task that asks a granted ticket to let go of its volumes within a time; without a time,
-// that ends the question. The time begins with the next whole second, since a condition has no others:
-// it is never shorter than stated, and no two questions begin in the same second.
+// ask is the task that asks a granted ticket to let go of its volumes within a time; without a time, it
+// ends the request. The time begins with the next whole second, the unit of a condition: it is never
+// shorter than stated, and no two requests begin in the same second.
 func ask(t *ledger.Ticket, v rules.Verdict, notice time.Duration, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
 	if notice > 0 {
@@ -163,10 +161,10 @@ func ask(t *ledger.Ticket, v rules.Verdict, notice time.Duration, now time.Time)
 	return task
 }
 
-// Missing lists the volumes of a ticket that lead nowhere, and PersistentVolumes of another claim
-// although the ticket's claim is bound to them. The ticket's author has seen them, and an informer here
-// may be behind: a reused PersistentVolume may be seen in its former state. No grant is taken back
-// before a consistent read says the same.
+// Missing lists the volumes of a ticket that lead nowhere, and PersistentVolumes of another claim although
+// the ticket's claim is bound to them. The ticket's author has seen them, and an informer here may be
+// behind, as with a reused PersistentVolume. A grant is taken back only after a consistent read says the
+// same.
 func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	var list []ledger.TicketVolume
 	for _, v := range t.Volumes {
@@ -183,8 +181,8 @@ func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	return list
 }
 
-// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may not have shown
-// it yet.
+// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may not have shown it
+// yet.
 func WithoutNode(v rules.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code == rules.NodeMissing })
 }

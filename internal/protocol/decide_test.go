@@ -88,8 +88,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A ticket that loses its grant asks on. Its
-// interruptions are counted, and anew once it has been satisfied for long.
+// A ticket that loses its grant is pending again. Its interruptions are counted, and restart after a long
+// satisfaction.
 func TestDueInterrupts(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.Interruptions = ledger.TicketGranted, 2
@@ -134,8 +134,8 @@ func TestDueInterrupts(t *testing.T) {
 	}
 }
 
-// A ticket with its volumes is asked to let go of them before it loses them: once, until it has, its
-// time is over, or no claimant is left.
+// A ticket with its volumes is asked once to let go before it loses them, until it has, its time is over,
+// or no claimant is left.
 func TestDueAsks(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince = ledger.TicketGranted, now.Unix()
@@ -196,8 +196,8 @@ func TestDueAsks(t *testing.T) {
 	}
 }
 
-// A ticket that waits and leaves its node to Moorage is put where its volume is, and told
-// once why there is no node for it; not in its pause, nor while it is granted.
+// A waiting ticket for any node is put at its volume's node, and told once why there is none; not in its
+// pause, nor while it is granted.
 func TestDuePlaces(t *testing.T) {
 	interrupted := func(k *ledger.Ticket) {
 		k.Node, k.Reason, k.Interruptions = "n1", string(rules.Outranked), 1
@@ -235,8 +235,8 @@ func TestDuePlaces(t *testing.T) {
 	}
 }
 
-// A reused PersistentVolume may be known in its former state when its claim is seen. No grant is taken
-// back for that before a read says that the PersistentVolume is another claim's.
+// A reused PersistentVolume may be known in its former state when its claim is seen. A grant is taken back
+// for that only after a read says that the PersistentVolume is another claim's.
 func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	volume := func(version string, of ledger.ClaimKey, uid string) ledger.PersistentVolume {
 		return ledger.PersistentVolume{Name: "a", Version: version, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}, Access: ledger.AccessNode, Claim: of, ClaimUID: uid}
@@ -287,8 +287,8 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	}
 }
 
-// An interrupted ticket is decided on again after a pause: 10 s, twice as long each time, 5 min at
-// most; meanwhile it changes nothing.
+// An interrupted ticket is decided on again after a pause: 10 s, doubled each time, up to 5 min. Meanwhile
+// it changes nothing.
 func TestResumes(t *testing.T) {
 	for interruptions, want := range map[int64]time.Duration{0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 6: 5 * time.Minute, 1 << 40: 5 * time.Minute} {
 		k := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -309,8 +309,8 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// Other due tasks: a granted ticket with a missing claim loses its grant after a read of that claim; an
-// undecided ticket waits for its decision.
+// A granted ticket with a missing claim loses its grant after a read of that claim; an undecided ticket
+// waits for its decision.
 func TestDueBesides(t *testing.T) {
 	granted := func(claims ...string) ledger.Ticket {
 		k := ticket("p", "n1", ledger.TypeManual, claims...)
@@ -343,7 +343,6 @@ func TestDueBesides(t *testing.T) {
 	}
 }
 
-// round decides on the tickets of a node.
 func round(s ledger.Snapshot, n ledger.NodeName, paused Paused) []Decided {
 	return Round(rules.Arbiter{}.Queue(s, n, now), s, now, paused, nil)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// unreported is the proof by a step. It names the means: a proof by force is another proof.
+// unreported is the proof by a step, with its means: a proof by force is another proof.
 func unreported(step rules.Step) ledger.Event {
 	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted, Ready: step.WhileReady}
 }
 
-// absentAnswered follows the read of a Node whose volumesAttached another controller writes, or may
-// name a volume after a report without an answer: it proves that the volume is neither in use nor
-// reported there, or only that it is not reported.
+// absentAnswered follows the read of a Node if another controller writes its volumesAttached, or if an
+// unanswered report may have named a volume: it proves that the volume is neither in use nor reported
+// there, or only that it is not reported.
 func absentAnswered(t Task, a Answer) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch {
@@ -32,9 +32,9 @@ func absentAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// podsAnswered follows the list of a node's pods, and the reads of their claims. It tells the ledger
-// that no user wants the volume there, and sends a delete that is due within a time of the list; the
-// ledger knows users from the list.
+// podsAnswered follows the list of a node's pods, and the reads of their claims. It tells the ledger that
+// the volume is unwanted there, and sends a delete that is due within a time of the list. The ledger knows
+// users from the list.
 func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	t, open, ok := listed(t, a, s)
 	deletes := t.Step.Do == rules.DeleteAttachment
@@ -63,8 +63,8 @@ func unwanted(step rules.Step) ledger.Event {
 	return ledger.Unwanted{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version}
 }
 
-// listed takes in a list of pods, or the read of a claim's lead, and returns the next read that is
-// necessary to know whether one of them wants the volume; nil: it is known.
+// listed takes in a list of pods, or the read of a claim's lead, and returns the next read needed to know
+// whether a pod wants the volume; nil: it is known.
 func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	if a.Result != Done && (a.Result != NotFound || t.Sent.Do == ListPods) {
 		return t, nil, false
@@ -101,7 +101,7 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	return t, nil, true
 }
 
-// ReadOf is what a task has read since its list of pods: one object, or all claims of the namespace Key.
+// ReadOf is a task's read since its list of pods: one object, or all claims of the namespace Key.
 type ReadOf struct {
 	Kind Kind
 	Key  string
@@ -110,7 +110,7 @@ type ReadOf struct {
 
 func readOf(k Kind, key string) ReadOf { return ReadOf{Kind: k, Key: key} }
 
-// open reads what the pods' claims may lead to.
+// open reads the objects to which the pods' claims may lead.
 func (t Task) open(r ReadOf) (Task, *Request, bool) {
 	t.Read = append(slices.Clip(t.Read), r)
 	request := read(r.Kind, r.Key)
@@ -120,7 +120,6 @@ func (t Task) open(r ReadOf) (Task, *Request, bool) {
 	return t, &request, true
 }
 
-// reads are the reads since the list.
 type reads map[ReadOf]bool
 
 func (t Task) hasRead() reads {
@@ -131,15 +130,13 @@ func (t Task) hasRead() reads {
 	return all
 }
 
-// claim says whether a claim was read, by itself or with all of its namespace.
 func (r reads) claim(key ledger.ClaimKey) bool {
 	return r.namespace(key.Namespace) || r[readOf(Claims, key.String())]
 }
 
 func (r reads) namespace(name string) bool { return r[ReadOf{Claims, name, true}] }
 
-// names says whether a pod of the list names a claim; of the zero key, whether any
-// names one.
+// names says whether a pod of the list names a claim; for the zero key, any claim.
 func (t Task) names(key ledger.ClaimKey) bool {
 	for i := range t.Listed {
 		for _, volume := range t.Listed[i].Volumes {
@@ -151,7 +148,7 @@ func (t Task) names(key ledger.ClaimKey) bool {
 	return false
 }
 
-// unseen is a PersistentVolume that the caches don't have, and that a read claim is bound to.
+// unseen is a PersistentVolume that a read claim is bound to and that the caches lack.
 func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	if len(already) == 0 {
 		return "", false
@@ -171,15 +168,15 @@ func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	return "", false
 }
 
-// maxClaimReads is how many claims of one namespace are read one by one; for more, all of the namespace
-// are listed. Pods may name thousands that do not exist, and each volume that leaves their node would
+// maxClaimReads is how many claims of one namespace are read one by one. For more, all of the namespace are
+// listed: pods may name thousands of claims that do not exist, and each volume that leaves their node would
 // wait for a read of each.
 const maxClaimReads = 16
 
-// unfollowed is the next read for the claims with an unknown lead: the caches can't follow a claim, or
-// its pod was not known to be bound before the list. They may be newer than the caches, and lead to any
-// volume. A claim that the caches know, and that was deleted and made again since, is found from the
-// other side: by the volume's PersistentVolumes, and their claims.
+// unfollowed is the next read for claims with an unknown lead: the caches can't follow a claim, or its pod
+// was not known to be bound before the list. They may be newer than the caches, and lead to any volume. A
+// known claim that was deleted and made again is found from the other side: by the volume's
+// PersistentVolumes and their claims.
 func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
 	var first ledger.ClaimKey
 	var others set[ledger.ClaimKey] // of its namespace
@@ -205,13 +202,12 @@ func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
 	return readOf(Claims, first.String()), first.Name != ""
 }
 
-// follows says whether it is known where a volume of a listed pod leads.
+// follows says whether the lead of a listed pod's volume is known.
 func (t Task) follows(s ledger.Snapshot, pod int, volume ledger.PodVolume) bool {
 	_, link := s.ResolvePod(&t.Listed[pod], volume)
 	return t.Known[pod] && (link == ledger.LinkVolume || link == ledger.LinkNone)
 }
 
-// wanted says whether one of the unfinished pods wants a volume.
 func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
 	for i := range pods {
 		if slices.Contains(s.PodAt(pods[i].UID), v) {
@@ -226,9 +222,8 @@ func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
 	return false
 }
 
-// beginDelete deletes exactly the attachment that the proofs are about: under a
-// rule of force after a read of the Node; with Within after one more list of the
-// node's pods, and within that time of it.
+// beginDelete deletes exactly the attachment of the proofs: under a rule of force after a read of the Node;
+// with Within after one more list of the node's pods, and within that time of it.
 func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	step := t.Step
 	switch {
@@ -249,7 +244,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 	return m.drop(t)
 }
 
-// drop sends the DELETE. From then on the attachment is not confirmed any more.
+// drop sends the DELETE. The attachment is not confirmed any more.
 func (m *Memory) drop(t Task) (Task, Move) {
 	delete(m.confirmed, t.Step.UID)
 	return t.send(Request{
@@ -275,9 +270,9 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 	return t.fail(a)
 }
 
-// ruleAnswered follows the read of a Node before a forced deletion. It must be as it was when the rule
-// was found to hold, or not exist if there was none, also by later watch events: a node that is known
-// to be Ready again is never forced, nor a former machine that its Node names again.
+// ruleAnswered follows the read of a Node before a forced deletion. It must be unchanged since the rule was
+// found to hold, or not exist if there was none, also by later watch events: a node known as Ready again is
+// never forced, nor a former machine that its Node names again.
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {
@@ -294,8 +289,8 @@ func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 	return t.fail(a)
 }
 
-// removeAnswered follows the removal of a pod from a node that is out of service,
-// and the read before it: the node must still be.
+// removeAnswered follows the removal of a pod from an out-of-service node, and the read before it: the node
+// must still be out of service.
 func removeAnswered(t Task, a Answer) (Task, Move) {
 	if t.Sent.Do == RemovePod {
 		switch a.Result {

@@ -154,7 +154,6 @@ func TestConfirmUnwanted(t *testing.T) {
 	}
 }
 
-// An unknown volume is wanted by no user.
 func TestConfirmUnwantedOfNothing(t *testing.T) {
 	gone := step(rules.ConfirmUnwanted, func(s *rules.Step) { s.Volume.Handle = "gone" })
 	p := newPlayer(pod("known", "n1", "c"))

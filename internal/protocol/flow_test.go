@@ -17,7 +17,7 @@ var disk = ledger.VolumeID{Driver: driver, Handle: "a"}
 
 const outlast = 20 * time.Second
 
-// reply is what the API server answers to one request, and when.
+// reply is the API server's answer to one request, and its time.
 type reply struct {
 	Answer
 	after time.Duration
@@ -78,7 +78,6 @@ func (p *player) play(t *testing.T, task Task, list ...reply) []string {
 	return nil
 }
 
-// text words a request with its preconditions.
 func text(r Request) string {
 	words := []string{r.Do.String()}
 	if r.Kind != 0 {
@@ -96,7 +95,7 @@ func text(r Request) string {
 			words = append(words, c.Rule+"@"+c.Version)
 		}
 		return strings.Join(words, " ")
-	default: // say it by their preconditions
+	default: // the preconditions are enough
 	}
 	if r.Do == DecideTicket {
 		words = append(words, r.Phase.String(), fmt.Sprintf("epoch=%d", r.Epoch))
@@ -142,7 +141,7 @@ func tainted(n *ledger.NodeState) {
 	n.Ready, n.OutOfService = ledger.ReadyUnknown, true
 }
 
-// step is one about disk a at n1, where its attachment is at version 5.
+// step is a step for disk a at n1, with its attachment at version 5.
 func step(do rules.Action, change ...func(*rules.Step)) rules.Step {
 	s := rules.Step{
 		Do: do, Volume: disk, Node: "n1", NodeUID: "n", NodeVersion: "1",
@@ -164,7 +163,7 @@ func inASecond(s *rules.Step) { s.Within = time.Second }
 
 var name = ledger.AttachmentName(disk, "n1")
 
-// Failures name the request and its result, for people.
+// Failures name the request and its result.
 func TestFailuresAreNamed(t *testing.T) {
 	for result, want := range map[Result]string{Refused: "refused", NotSent: "not sent", Unknown: "unknown"} {
 		p := newPlayer(attachment("5"))

@@ -19,7 +19,7 @@ func putHold(step rules.Step) Request {
 	}
 }
 
-// beginWriteHold writes a hold, or reads it, once writes without an answer have been outlasted.
+// beginWriteHold writes a hold, or after unanswered writes have been outlasted, reads it.
 func beginWriteHold(t Task) (Task, Move) {
 	if t.Sent.Do == PutHold {
 		return t.readOutlasted()
@@ -27,7 +27,7 @@ func beginWriteHold(t Task) (Task, Move) {
 	return t.sendHold(t.Step)
 }
 
-// sendHold writes a hold. Where its node must be Ready the Node is read first.
+// sendHold writes a hold. If its node must be Ready, the Node is read first.
 func (t Task) sendHold(step rules.Step) (Task, Move) {
 	if step.WhileReady {
 		return t.send(read(Nodes, string(step.Node)))
@@ -45,13 +45,13 @@ func (t Task) holderRead(step rules.Step, a Answer) (Task, Move) {
 	return t.reread(a)
 }
 
-// readOutlasted reads a hold after every write without an answer has been outlasted.
+// readOutlasted reads a hold after all unanswered writes have been outlasted.
 func (t Task) readOutlasted() (Task, Move) {
 	t.Outlasted = true
 	return t.send(readHold(t.Step.Volume))
 }
 
-// holdUnanswered is what the ledger is told of the write, or deletion, of a hold that got no answer.
+// holdUnanswered tells the ledger of an unanswered write or deletion of a hold.
 func holdUnanswered(sent Request) ledger.Event {
 	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version, Deletes: sent.Do == DropHold}
 }
@@ -62,7 +62,7 @@ func readHold(v ledger.VolumeID) Request {
 
 // beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and, last, of the
 // PersistentVolumes: a cache may be behind, a disk may have been imported under another name, and a new
-// hold counts its transitions from the beginning. A hold without transitions has nothing to lose.
+// hold restarts its transitions. A hold without transitions has nothing to lose.
 func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
 	if t.Sent.Do == DropHold {
 		return t.readOutlasted()
@@ -78,8 +78,8 @@ func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
 	return m.dropHold(t, now)
 }
 
-// dropHold sends the next list, or the deletion: no later than what the lists have shown is
-// believed, since a PersistentVolume that comes meanwhile makes no version of the hold.
+// dropHold sends the next list, or the deletion, while the lists are still believed: a new PersistentVolume
+// makes no version of the hold.
 func (m *Memory) dropHold(t Task, now time.Time) (Task, Move) {
 	if len(t.Proofs) > 0 {
 		return t.send(t.Proofs[0])
@@ -89,8 +89,7 @@ func (m *Memory) dropHold(t Task, now time.Time) (Task, Move) {
 	})
 }
 
-// holdBoots tells whether the API server has dropped the boot that a hold was written
-// with, where that is not known yet.
+// holdBoots tells whether the API server has dropped a written hold's boot, if that is not known yet.
 func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 	sent, _ := t.Sent.Fact.(ledger.HoldSeen)
 	written, ok := first[ledger.HoldSeen](a)
@@ -118,22 +117,23 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 	case a.Result == Unknown && unanswered(s, t.Step.Volume) == 0:
 		return t.fail(a, holdUnanswered(t.Sent))
 	case a.Result == Unknown:
-		// The API server may answer no write for long, as where a webhook fails. No webhook is asked about a read.
+		// The API server may leave writes unanswered for long, for example with a failing webhook. No
+		// webhook is asked about a read.
 		t.Unanswered = unanswered(s, t.Step.Volume) + 1
 		t, move := m.outlast(t, now)
 		move.Tell = append(move.Tell, holdUnanswered(t.Sent))
 		return t, move
 	case (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
-		// It is refused, or has made no other version of the hold, as an older definition keeps no
-		// number of writes: the former write may still be carried out. Only time is left.
+		// It is refused, or has made no other version of the hold, as an older definition keeps no number
+		// of writes: the former write may still be carried out. Only time helps.
 		t.Unanswered = unanswered(s, t.Step.Volume)
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. That one
-// which was there is gone is known when the watch says so.
+// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. The
+// watch tells of the hold's deletion.
 func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 && t.Step.Expect != "" {
 		return t.fail(a)
@@ -145,7 +145,7 @@ func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
 	return t, move
 }
 
-// unanswered is how many writes of a volume's hold got no answer since it was seen.
+// unanswered is the number of unanswered writes of a volume's hold since it was seen.
 func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 	volume := s.Volume(v)
 	if volume == nil {
@@ -154,8 +154,8 @@ func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 	return volume.HoldUnanswered
 }
 
-// forgottenAnswered follows a list that must show no PersistentVolume of the volume that a hold counts
-// transitions for, and no VolumeAttachment under one of the volume's names.
+// forgottenAnswered follows a list that must show no PersistentVolume of the volume of a hold with
+// transitions, and no VolumeAttachment under one of the volume's names.
 func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	if a.Result != Done {
 		return t.fail(a)
@@ -168,7 +168,7 @@ func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move)
 			}
 		case ledger.Attachment:
 			if e.Name == ledger.AttachmentName(t.Step.Volume, e.Node) {
-				// Its PersistentVolume is not known: that may last.
+				// Its PersistentVolume is unknown: that may last.
 				return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists", e.Name))
 			}
 		}

@@ -58,8 +58,7 @@ func TestDeleteHold(t *testing.T) {
 	}
 }
 
-// An API server that does not keep the boot of a hold is found out by the answer to a
-// write that had one, and told of once.
+// The answer to a write with a boot reveals an API server that drops it. This is told once.
 func TestHoldBoots(t *testing.T) {
 	seen := func(boot string) ledger.HoldSeen {
 		return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{State: ledger.HoldHeld, BootID: boot}}

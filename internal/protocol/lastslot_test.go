@@ -11,7 +11,7 @@ import (
 )
 
 // Two workers decide on the same facts to attach two volumes to the last slot of a node: only the first
-// of the two creations is sent. A creation for a pod that did not opt in is sent all the same.
+// creation is sent. A creation for a pod that did not opt in is sent all the same.
 func TestLastSlotIsSentOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		optedOut bool
@@ -38,8 +38,8 @@ func TestLastSlotIsSentOnce(t *testing.T) {
 	}
 }
 
-// lastSlot are the creations of two volumes at a node with two slots, one of them taken, each decided
-// without knowledge of the other.
+// lastSlot are the creations of two volumes at a node with two slots, one taken, each decided without
+// knowledge of the other.
 func lastSlot(t *testing.T, l *ledger.Ledger, now time.Time, optedOut bool) []rules.Step {
 	t.Helper()
 	volume := func(name string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: name} }

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A volume may be in volumesAttached without an answer: its earlier proofs are over when the report is
-// sent, with any outcome, and nothing may be deleted by them (simulator, seed 98076327).
+// A volume may be in volumesAttached without an answer: its earlier proofs end when the report is sent,
+// with any outcome, and permit no deletion (simulator, seed 98076327).
 func TestReportEndsProofs(t *testing.T) {
 	p := newPlayer(attachment("5"), node("1"))
 	p.play(t, Do(step(rules.Unreport)), replies(Done, node("2")))
@@ -43,8 +43,8 @@ func iscsiWorld(more ...ledger.Event) *player {
 	}, more...)...)
 }
 
-// reportedAt carries out the volume's plan until it is about to enter volumesAttached of a node, and
-// says whether any request has proved before that it is not in n1's.
+// reportedAt carries out the volume's plan until it is about to enter volumesAttached of a node, and says
+// whether a request has proved before that it is not in n1's.
 func (p *player) reportedAt(t *testing.T, n ledger.NodeName) (report rules.Step, proved bool) {
 	t.Helper()
 	for version := range 5 {
@@ -77,7 +77,7 @@ func TestLostReportWithoutAttachment(t *testing.T) {
 	}
 }
 
-// Nothing is lost: a new leader's watch of Nodes is behind what the leader before has put into volumesAttached of n1.
+// Nothing is lost: a new leader's watch of Nodes is behind the last leader's report at n1.
 func TestOldNodeWithoutAttachment(t *testing.T) {
 	p := iscsiWorld(iscsiPod("q", "n2"), ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{
 		Version: "9", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 1, PVs: []string{"i"}}})
@@ -107,9 +107,9 @@ func TestLostOrder(t *testing.T) {
 	}
 }
 
-// The hold says Stays; the write that takes that back is carried out and not answered. Then a user
-// deletes the VolumeAttachment, and its detach fails: the attacher is not asked to leave the volume
-// there by a hold that is about to be written again.
+// The hold says Stays; the write that takes that back is carried out without an answer. Then a user deletes
+// the VolumeAttachment, and its detach fails: the attacher is not asked to leave the volume there by a hold
+// that is due to be written again.
 func TestLostHoldIsNotBelieved(t *testing.T) {
 	for _, came := range []Result{Unknown, NotSent} { // for the write: it is written again in either case
 		lostHoldIsNotBelieved(t, came)

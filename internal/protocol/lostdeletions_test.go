@@ -10,8 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A shared volume without VolumeAttachments at n1 and n2. The report at n2 is carried out; neither its answer nor the read after it
-// arrives. The pods go. A ticket asks for the volume to be detached; n1 is proved, the write at n2 is not sent yet.
+// A shared volume without VolumeAttachments is at n1 and n2. The report at n2 is carried out; neither its
+// answer nor the read after it arrives. The pods go. A ticket asks for the volume to be detached; n1 is
+// proved, the write at n2 is not sent yet.
 func TestLostReportIsSomewhere(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "m" }),
@@ -63,8 +64,8 @@ func TestLostReportIsSomewhere(t *testing.T) {
 	}
 }
 
-// A shared volume: the node is out of service, which its hold says; it comes back before anything is taken, and the
-// hold, which has nothing to say any more, is DELETED: carried out, no answer. The node is out of service again.
+// A shared volume: its hold says that the node is out of service. The node comes back before anything is
+// taken, and the empty hold is deleted: carried out, no answer. The node is out of service again.
 func TestLostDeletionOfAHold(t *testing.T) {
 	a := rules.Arbiter{}
 	at := func(since int64) func(n *ledger.NodeState) {
@@ -85,14 +86,15 @@ func TestLostDeletionOfAHold(t *testing.T) {
 	if d == nil {
 		t.Fatal("no deletion")
 	}
-	p.play(t, Do(*d), replies(Unknown)) // the API server carries it out: there is no hold any more
+	p.play(t, Do(*d), replies(Unknown)) // the API server carries it out: the hold is gone
 	p.ledger.Apply(p.now, node("4", at(70), tainted))
 	if u := stepOf(p.plan(a, disk), rules.Unreport); u != nil {
 		t.Errorf("it is taken by force (%s), and the API has no hold that says so", u.Rule)
 	}
 }
 
-// An exclusive volume: its hold, which still names n1, is deleted since its PersistentVolume has gone: carried out, no answer.
+// An exclusive volume: its hold, which still names n1, is deleted since its PersistentVolume is gone:
+// carried out, no answer.
 func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
 	a := rules.Arbiter{}
 	p := newPlayer(node("1"), ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, ledger.Complete{})
@@ -112,8 +114,9 @@ func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
 	}
 }
 
-// A new leader, whose cache of Nodes is behind: volumesAttached of n1 names the volume (shared, no VolumeAttachments, so that
-// it has no hold), and n1's kubelet is unmounting it for a pod that has gone. A ticket asks for it to be detached.
+// A new leader's cache of Nodes is behind: volumesAttached of n1 names the volume (shared, no
+// VolumeAttachments, so that it has no hold), and n1's kubelet is unmounting it for a deleted pod. A ticket
+// asks for it to be detached.
 func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
@@ -134,7 +137,7 @@ func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 				continue
 			}
 			if task.Commit.Kind == Nodes {
-				return // that shows where it is
+				return // this shows where it is
 			}
 			p.play(t, task, replies(Done))
 		}

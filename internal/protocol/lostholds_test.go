@@ -22,7 +22,6 @@ func stepOf(list []rules.Step, do rules.Action) *rules.Step {
 	return nil
 }
 
-// written plays the write of a hold with an answer.
 func (p *player) settle(t *testing.T, a rules.Arbiter, id ledger.VolumeID, version string) ledger.Hold {
 	t.Helper()
 	w := stepOf(p.plan(a, id), rules.WriteHold)
@@ -200,7 +199,7 @@ func TestOrdersAreReadAgainAfterAnOrder(t *testing.T) {
 	p.losesOrder(t, sent)
 }
 
-// While an order is under way no read shows what came of it: the report waits, and asks nothing meanwhile.
+// While an order is in flight no read shows its outcome: the report waits, and asks nothing meanwhile.
 func TestReportWaitsForAnOrder(t *testing.T) {
 	p, quiet := ordering()
 	sent := p.sendsOrder(t, quiet) // it lingers on the way
@@ -210,8 +209,8 @@ func TestReportWaitsForAnOrder(t *testing.T) {
 	p.losesOrder(t, sent)
 }
 
-// A refused write of the hold says nothing about an earlier write without an answer: the hold is read
-// once that is outlasted.
+// A refused write of the hold says nothing about an earlier unanswered write: the hold is read once that is
+// outlasted.
 func TestRefusedHoldAfterALostOne(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.HoldSeen{Volume: disk, Hold: held}, ledger.Complete{})

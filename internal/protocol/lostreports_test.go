@@ -42,14 +42,13 @@ func migrating(t *testing.T) (*player, rules.Step, ledger.Ticket) {
 	return p, *r, m
 }
 
-// writesHolds carries the writes of the volume's hold out, until none is planned.
+// writesHolds carries out the planned writes of the volume's hold, until there is none.
 func (p *player) writesHolds(t *testing.T) {
 	t.Helper()
 	p.settles(t, standalone)
 }
 
-// looksAtSecond carries out the plan until it is about n2, or the volume is put into volumesAttached of
-// n3.
+// looksAtSecond carries out the plan until it is about n2, or the volume is put into volumesAttached of n3.
 func (p *player) looksAtSecond(t *testing.T) (looks bool) {
 	t.Helper()
 	for range 8 {
@@ -224,7 +223,7 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 		t.Error("the machine has booted, and its word is not believed")
 	}
 
-	// Also where the leader changes after that.
+	// Also if the leader changes after that.
 	again = next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
 	again.writesHolds(t)
@@ -299,8 +298,8 @@ func TestCooperativeForgetsANodeWithAReport(t *testing.T) {
 	}
 }
 
-// A report came to nothing, and no answer says so. The volume is given to n1 meanwhile, while the kubelet of n2, where
-// a pod waits, lists it in use: a read shows that it was never there.
+// A report came to nothing, and no answer says so. The volume is given to n1 meanwhile, while the kubelet
+// of n2, where a pod waits, lists it in use: a read shows that it was never there.
 func TestReportThatCameToNothing(t *testing.T) {
 	p := iscsiWorld(iscsiPod("q", "n2"))
 	p.writesHolds(t)
@@ -324,7 +323,7 @@ func TestReportThatCameToNothing(t *testing.T) {
 	t.Errorf("the pod at n1 waits: %+v", p.plan(rules.Arbiter{}, iscsi))
 }
 
-// That a volume is reported ends the doubt about its report, and a node that is not managed goes by no report.
+// A seen report ends its doubt, and an unmanaged node ignores reports.
 func TestWhatEndsAReport(t *testing.T) {
 	p := sharedISCSI()
 	p.play(t, Do(*stepOf(p.plan(rules.Arbiter{}, iscsi), rules.Report)), replies(Unknown), replies(Unknown))
@@ -359,7 +358,8 @@ func TestRefusedOrderIsOver(t *testing.T) {
 	}
 }
 
-// A pod goes while the orders of its node are read before its volume is reported there: it is not, since a ticket may have been told that it is at no node.
+// A pod goes while its node's orders are read before the report of its volume: the volume is not reported,
+// since a ticket may have been told that it is at no node.
 func TestReportOfAPodThatWent(t *testing.T) {
 	p := sharedISCSI()
 	p.ledger.Apply(p.now, ledger.NodeWord{Node: "n2", UID: "w", Version: "5", NodeUID: "m", BootID: "b", KubeletStarted: 3, Whole: true, Look: 4, Looked: 4})
@@ -409,9 +409,8 @@ func TestReportAtAnUnmanagedNode(t *testing.T) {
 	}
 }
 
-// A volume without VolumeAttachments is on its way out of volumesAttached of a node, when a pod comes
-// to that node. No pod is informed that the node has it until the outcome is known: a patch without an
-// answer is waited for.
+// A volume without VolumeAttachments is leaving a node's volumesAttached when a pod comes to the node. No
+// pod is told that the node has it until the outcome is known: an unanswered patch is waited for.
 func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 	leaves := func() (*player, Task) {
 		p := sharedISCSI()
@@ -469,8 +468,8 @@ func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 	}
 }
 
-// A user comes to a node after it was planned that a volume without VolumeAttachments leaves it, and is
-// informed that it is there before the ledger knows of the removal: the removal is not sent.
+// A user comes to a node after the removal of a volume without VolumeAttachments was planned, and is told
+// that it is there before the ledger knows of the removal: the removal is not sent.
 func TestVolumeStaysForWhoCameMeanwhile(t *testing.T) {
 	manual := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "m"}, UID: "tm", Version: "2", Type: ledger.TypeManual, Node: "n2",
 		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "i"}}}

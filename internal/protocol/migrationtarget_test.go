@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// cluster keeps what the Nodes say; runs carries all that is planned out.
+// cluster keeps the Nodes' statuses; runs carries out all plans.
 type cluster struct {
 	*player
 	nodes   map[ledger.NodeName]ledger.NodeState

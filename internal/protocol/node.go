@@ -14,16 +14,16 @@ type Change struct {
 	Volume ledger.VolumeID
 	// Add puts the volume in; otherwise it is taken out.
 	Add bool
-	// NodeUID is the UID of the Node that is meant.
+	// NodeUID is the UID of the intended Node.
 	NodeUID string
 	// Rule is the rule of force for the removal; empty: the kubelet does not report the volume in use.
-	// Version is the version of the Node at which the rule was found to hold.
+	// Version is the version of the Node at which the rule held.
 	Rule, Version string
 	// WhileReady says that the node must be Ready at the version of the removal.
 	WhileReady bool
 }
 
-// change is the Change that a step of a plan asks for.
+// change is the Change of a plan's step.
 func change(step rules.Step) Change {
 	c := Change{Volume: step.Volume, Add: step.Do == rules.Report, NodeUID: step.NodeUID, Rule: step.Rule, WhileReady: step.WhileReady}
 	if c.Rule != "" {
@@ -32,31 +32,30 @@ func change(step rules.Step) Change {
 	return c
 }
 
-// NodePatch is one patch of a node's status. The driver writes it against the Node as it was read for
-// the patch. It always tests UID and volumesAttached, both as read; the others if asked for. All tests
+// NodePatch is one patch of a node's status. The driver writes it against the Node as it was read for the
+// patch. It always tests UID and volumesAttached, both as read, and the others if asked for. All tests
 // hold, or nothing happens. A patch that changes nothing is a consistent read.
 type NodePatch struct {
 	Node    ledger.NodeName
 	UID     string
 	InUse   bool   // test volumesInUse, as read
 	Version string // if set: test this version of the Node
-	// Out are taken out of volumesAttached, then In are put in at its end, in
-	// this order; all that is in it otherwise stays.
+	// Out are taken out of volumesAttached, then In are appended, in this order. Other entries stay.
 	Out, In []ledger.VolumeID
-	// Changes are what the patch was composed of.
+	// Changes are the patch's parts.
 	Changes []Change
 }
 
-// Adds says whether the patch may put a volume into volumesAttached. Such a patch has no precondition
-// that fails when it comes late.
+// Adds says whether the patch may put a volume into volumesAttached. Such a patch has no precondition that
+// makes a late one fail.
 func (p NodePatch) Adds() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Add })
 }
 
-// Compose makes one patch of the changes of one Node that fit the known Node, and returns their
-// indexes. The stale ones were decided on something else: answer them with Unfit, and send nothing for
-// them. When the API server refuses the patch, it names no culprit: all that went into it are answered
-// with Conflict, are decided anew, and composed anew. Without any that fits there is nothing to send.
+// Compose makes one patch of the changes of one Node that fit the known Node, and returns their indexes.
+// The stale changes were decided on other facts: answer them with Unfit, and send nothing for them. If the
+// API server refuses the patch, it names no culprit: all its changes are answered with Conflict, decided
+// anew, and composed anew. If none fits, there is nothing to send.
 func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, stale []int) {
 	patch = NodePatch{Node: node.Name, UID: node.UID}
 	for i, c := range changes {
@@ -87,7 +86,6 @@ func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, st
 	return patch, fits, stale
 }
 
-// fits says whether a change still matches the Node that it would be written to.
 func (c Change) fits(node ledger.NodeState) bool {
 	switch {
 	case node.UID != c.NodeUID:

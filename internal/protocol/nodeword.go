@@ -15,9 +15,8 @@ func askNode(step rules.Step) Request {
 	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
 }
 
-// askAnswered follows the question, and the read where it was refused. Without an answer the next one
-// asks with a higher number: a look that was asked for twice does no harm. A node that can't be asked
-// counts as silent.
+// askAnswered follows the question, and the read after a refusal. Without an answer the next question has a
+// higher number: a second look does no harm. A node that can't be asked counts as silent.
 func askAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case a.Result == Done && t.Sent.Do == AskNode:

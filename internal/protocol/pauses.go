@@ -9,15 +9,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Pauses keeps, for each unfinished step, how often in a row it did not finish, and until when it is
-// not tried again. A step that is refused pauses by itself: the volume's other steps go on. Its methods
-// are serial.
+// Pauses keeps, for each unfinished step, how often in a row it did not finish, and until when it is not
+// retried. A refused step pauses by itself: the volume's other steps continue. Its methods are serial.
 type Pauses struct {
 	spread Spread
 	steps  map[ledger.VolumeID]map[stepKey]*stepPause
 }
 
-// stepKey names the step of a volume's plans that an attempt counts for.
+// stepKey names the step that an attempt counts for.
 type stepKey struct {
 	do   rules.Action
 	node ledger.NodeName
@@ -26,31 +25,30 @@ type stepKey struct {
 
 func keyOf(s rules.Step) stepKey { return stepKey{s.Do, s.Node, s.UID} }
 
-// stepPause is one step's.
+// stepPause is one step's pause.
 //
 //	Invariant: running ⇒ an attempt is under way
 type stepPause struct {
 	attempts Attempts
 	until    time.Time // zero: it may be tried
 	running  bool
-	news     bool // something else has changed since the attempt was decided on
+	news     bool // another cause has changed something since the attempt was decided on
 }
 
-// NewPauses returns Pauses without any. spread shortens each.
+// NewPauses returns empty Pauses. spread shortens each pause.
 func NewPauses(spread Spread) *Pauses {
 	return &Pauses{spread: spread, steps: map[ledger.VolumeID]map[stepKey]*stepPause{}}
 }
 
-// News ends the pauses of a volume's steps, because something has changed by other causes. Earlier
-// failures still count: after the next failure the pause is longer.
+// News ends the pauses of a volume's steps after a change by other causes. Earlier failures still count:
+// after the next failure the pause is longer.
 func (p *Pauses) News(id ledger.VolumeID) {
 	for _, step := range p.steps[id] {
 		step.until, step.news = time.Time{}, true
 	}
 }
 
-// Decide is called before the snapshot is taken that the next steps of a volume
-// are decided on: news from then on is news to them.
+// Decide must be called before the snapshot for a volume's next steps is taken: later news is news to them.
 func (p *Pauses) Decide(id ledger.VolumeID) {
 	for _, step := range p.steps[id] {
 		step.news = step.news && step.running
@@ -58,7 +56,7 @@ func (p *Pauses) Decide(id ledger.VolumeID) {
 }
 
 // Due returns the planned steps of a volume that may be tried now, and the time until the first of the
-// others, 0 without any. It forgets the steps that are not planned any more and do not pause.
+// rest; 0: none. It forgets unplanned steps without a pause.
 func (p *Pauses) Due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	known := p.steps[id]
 	if len(known) == 0 {
@@ -83,7 +81,7 @@ func (p *Pauses) Due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([
 	return due, wait
 }
 
-// Len is of how many volumes steps are kept.
+// Len is the number of volumes with steps.
 func (p *Pauses) Len() int { return len(p.steps) }
 
 // Begin notes that an attempt at a step begins.
@@ -101,8 +99,8 @@ func (p *Pauses) Begin(step rules.Step) {
 	k.running = true
 }
 
-// End notes how the attempt ended, and returns after how long the step may be tried
-// again: 0 when it finished, else a moment at least, also where there is news.
+// End notes how the attempt ended, and returns after how long the step may be retried: 0 if it finished,
+// else at least a moment, also after news.
 func (p *Pauses) End(step rules.Step, end End, now time.Time) time.Duration {
 	k := p.steps[step.Volume][keyOf(step)]
 	if end == Finished {
@@ -118,7 +116,7 @@ func (p *Pauses) End(step rules.Step, end End, now time.Time) time.Duration {
 	return left
 }
 
-// moment is after how long something is looked at again that need not wait.
+// moment is the time before the next check of a key that need not wait.
 const moment = time.Millisecond
 
 func (p *Pauses) forget(id ledger.VolumeID, key stepKey) {

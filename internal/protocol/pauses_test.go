@@ -41,8 +41,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// News that comes while an attempt is under way was not known to it: the next attempt
-// follows at once.
+// News during an attempt was not known to it: the next attempt follows at once.
 func TestNewsDuringAnAttempt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p, step := protocol.NewPauses(whole), rules.Step{Do: rules.CreateAttachment, Volume: data, Node: "n1"}
@@ -61,8 +60,7 @@ func TestNewsDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// Each step pauses by itself; a step that has not failed lately and is not planned any more is
-// forgotten.
+// Each step pauses by itself. An unplanned step without a recent failure is forgotten.
 func TestStepsPauseApart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := protocol.NewPauses(whole)

@@ -12,9 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// goneAfterReport has the Node n2 (machine m, boot b) deleted after its volumesAttached named the
-// volume, as the target of a live migration from n1. The migration and the pod at n1 are over, and the
-// hold is complete.
+// goneAfterReport has the Node n2 (machine m, boot b) deleted after its volumesAttached named the volume,
+// as the target of a live migration from n1. The migration and the pod at n1 are over, and the hold is
+// complete.
 func goneAfterReport(t *testing.T) *player {
 	t.Helper()
 	p, r, ticket := migrating(t)
@@ -36,7 +36,7 @@ func (p *player) holdNow() *ledger.Hold {
 	return nil
 }
 
-// leaderAfter begins with the API's hold, and the rest of the objects, before its take-over is done.
+// leaderAfter begins with the API's hold and the other objects, before its take-over is done.
 func (p *player) leaderAfter(more ...ledger.Event) *player {
 	events := []ledger.Event{ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.NodeGone{Name: "n2"},
 		node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" })}
@@ -173,7 +173,7 @@ func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 
 var standalone, cooperative = rules.Arbiter{}, rules.Arbiter{Cooperative: true}
 
-// settles carries out the writes of the hold that one mode plans, until it plans none, and returns them.
+// settles carries out the planned writes of the hold in one mode, until there is none, and returns them.
 func (p *player) settles(t *testing.T, a rules.Arbiter) (writes []ledger.Hold) {
 	t.Helper()
 	for range 12 {

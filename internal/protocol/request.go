@@ -9,32 +9,31 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Verb is what a request does.
+// Verb is the kind of a request.
 type Verb uint8
 
-// The requests that the controller makes. Reads are consistent: no cache answers
-// them. The comments name the fields of a Request that a verb uses.
+// The requests of the controller. Reads are consistent: no cache answers them. The comments name the fields
+// of a Request that a verb uses.
 const (
 	// GetObject reads the object Kind/Key.
 	GetObject Verb = iota + 1
-	// ListObjects reads all objects of Kind; of Kind Claims those
-	// in the namespace Key.
+	// ListObjects reads all objects of Kind; for Kind Claims those in the namespace Key.
 	ListObjects
 	// ListPods reads all pods that are bound to Node.
 	ListPods
-	// PutHold creates Volume's VolumeHold (Version empty), or replaces it at
-	// exactly Version. Fact is a ledger.HoldSeen.
+	// PutHold creates Volume's VolumeHold (Version empty), or replaces exactly Version. Fact is a
+	// ledger.HoldSeen.
 	PutHold
 	// DropHold deletes Volume's VolumeHold at exactly Version.
 	DropHold
 	// CreateAttachment creates Fact, a ledger.Attachment of Volume at Node; for a live migration beside
 	// the attachment at Beside.
 	CreateAttachment
-	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value
-	// that it never had, so that it has a new version in any case.
+	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value that it never had, so
+	// that it certainly has a new version.
 	ConfirmAttachment
-	// MarkWanted annotates the VolumeAttachment Key of UID: The volume is wanted, and its deletion may
-	// leave the volume where it is.
+	// MarkWanted annotates the VolumeAttachment Key of UID: the volume is wanted, and its deletion may
+	// leave the volume in its place.
 	MarkWanted
 	// DropAttachment deletes the VolumeAttachment Key of exactly UID and Version.
 	DropAttachment
@@ -43,19 +42,19 @@ const (
 	PatchNode
 	// RemovePod deletes the pod UID at once.
 	RemovePod
-	// DecideTicket writes Phase with the words of Verdict, Epoch, and Node if one is
-	// chosen for the ticket, into the status of the VolumeTicket Key of UID, at exactly Version. A driver that
-	// knows that the status says so already answers Done without sending it.
+	// DecideTicket writes Phase with the message of Verdict, Epoch, and Node if a node is chosen, into the
+	// status of the VolumeTicket Key of UID, at exactly Version. A driver that knows an equal status
+	// answers Done without sending it.
 	DecideTicket
 	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.
 	DropTicket
-	// AskNode writes Look, which is higher, into the spec of the NodeVolumes Key of UID,
-	// at exactly Version.
+	// AskNode writes Look, a higher number, into the spec of the NodeVolumes Key of UID, at exactly
+	// Version.
 	AskNode
 	// OrderUnstage writes Orders, and Look, into the spec of the NodeVolumes Key of UID, at exactly
 	// Version: the volumes in it may be unstaged from then on.
 	OrderUnstage
-	// WithdrawUnstage writes Orders, which are fewer, at exactly Version.
+	// WithdrawUnstage writes Orders, fewer than before, at exactly Version.
 	WithdrawUnstage
 	// Verbs is the number after the last verb.
 	Verbs
@@ -70,7 +69,7 @@ func (v Verb) String() string {
 		"order-unstage", "withdraw-unstage"}[v-1]
 }
 
-// Kind is the kind of the object that a GetObject or ListObjects reads.
+// Kind is the kind of object that GetObject or ListObjects reads.
 type Kind uint8
 
 // The kinds that are read.
@@ -88,13 +87,13 @@ func (k Kind) String() string {
 	return [...]string{"nothing", "tickets", "claims", "pvs", "nodes", "attachments", "holds", "nodevolumes"}[k]
 }
 
-// Request is one request to the API server, in the words of the ledger.
+// Request is one request to the API server, in terms of the ledger.
 type Request struct {
 	Do   Verb
 	Kind Kind
 	Key  string
 	Node ledger.NodeName
-	// Volume is the volume that the request is about, if it is about one.
+	// Volume is the request's volume, if any.
 	Volume ledger.VolumeID
 	// UID and Version are preconditions: of the object, as the verb says.
 	UID, Version string
@@ -108,20 +107,20 @@ type Request struct {
 	// Granted are the volumes that DecideTicket with phase TicketGranted gives to the ticket
 	// (ledger.Ticket.Granted).
 	Granted []ledger.VolumeID
-	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
+	// Interruptions is the count of interruptions that DecideTicket writes.
 	Interruptions int64
-	// YieldingSince is what DecideTicket writes of since when the ticket is asked to let go of
-	// its volumes, in seconds since 1970, and Notice how long it has; 0: it is not asked to.
+	// YieldingSince is since when the ticket is asked to let go of its volumes, in seconds since 1970, and
+	// Notice its time for that, as DecideTicket writes them; 0: not asked.
 	YieldingSince int64
 	Notice        time.Duration
-	// Look is what AskNode and OrderUnstage write.
+	// Look is the number that AskNode and OrderUnstage write.
 	Look int64
 	// Orders are all standing orders after an OrderUnstage or a WithdrawUnstage.
 	Orders []ledger.UnstageOrder
 	// EpochOnly has DecideTicket write Epoch only.
 	EpochOnly bool
-	// Until, if set, is an earlier deadline than the driver's own: by then the API server must have
-	// carried the request out or given it up.
+	// Until, if set, is an earlier deadline than the driver's own: by then the API server must have carried
+	// out the request or given it up.
 	Until time.Time
 }
 
@@ -134,20 +133,19 @@ const (
 	Done Result = iota + 1
 	// NotFound: there is no such object.
 	NotFound
-	// Exists: an object of the name is there already.
+	// Exists: an object of that name exists.
 	Exists
 	// Conflict: a precondition did not hold, nothing happened.
 	Conflict
 	// Refused: for good, by rights or by a policy; nothing happened.
 	Refused
-	// NotSent: for certain it did not reach the API server: no connection, no
-	// lease, no turn.
+	// NotSent: it certainly did not reach the API server: no connection, no lease, no turn.
 	NotSent
-	// Unknown: no answer in time, or an answer that leaves the outcome open. It may have had its
-	// effect, or have it later.
+	// Unknown: no answer in time, or an answer that leaves the outcome open. It may have had its effect, or
+	// have it later.
 	Unknown
-	// Unfit: before it sent anything, the driver found that the request does not fit its newer facts: a
-	// Change that Compose calls stale, or an inline volume that no pod names any more.
+	// Unfit: the driver sent nothing, since the request does not fit its newer facts: a Change that Compose
+	// calls stale, or an inline volume that no pod names any more.
 	Unfit
 )
 
@@ -155,14 +153,13 @@ func (r Result) String() string {
 	return [...]string{"none", "done", "not found", "exists", "conflict", "refused", "not sent", "unknown", "unfit"}[r]
 }
 
-// Answer is the outcome of a request. Facts are the objects in the answer: the read or written object,
-// or all objects of a list. The driver has taken them in already.
+// Answer is the outcome of a request. Facts are the objects in the answer: the read or written object, or
+// all objects of a list. The driver has already taken them in.
 type Answer struct {
 	Result Result
 	Facts  []ledger.Event
 }
 
-// first is the object that an answer showed, if it is of this type.
 func first[T ledger.Event](a Answer) (T, bool) {
 	var none T
 	if a.Result != Done || len(a.Facts) == 0 {

@@ -4,7 +4,7 @@ package protocol
 
 import "testing"
 
-// Each verb has a name of its own, for people.
+// Each verb has its own name.
 func TestVerbs(t *testing.T) {
 	names := map[string]bool{}
 	for v := GetObject; v < Verbs; v++ {

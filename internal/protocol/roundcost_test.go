@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// flood has n tickets wait at n1. Each volume is one that a pod at n2 uses; volumes and
-// namespaces say how many there are of them.
+// flood has n tickets wait at n1. A pod at n2 uses each of the volumes. volumes and namespaces are their
+// numbers.
 func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 	l := facts()
 	for i := range volumes {
@@ -22,7 +22,7 @@ func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 			Volumes: []ledger.PodVolume{{Name: name, Inline: ledger.VolumeID{Driver: driver, Handle: name}}}})
 	}
 	for i := range n {
-		name := fmt.Sprintf("t%05d", n-i) // the last to come ranks first
+		name := fmt.Sprintf("t%05d", n-i) // the last ticket ranks first
 		k := ledger.Ticket{ID: ledger.TicketID{Namespace: fmt.Sprint("ns", i%namespaces), Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1"}
 		k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}}
 		if volumes > 0 {
@@ -33,8 +33,8 @@ func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// All tickets that wait for a node are decided on whenever anything changes there. The cost is in
-// proportion to their number, for any cause of their waits.
+// All waiting tickets of a node are decided on after each change there. The cost is in proportion to their
+// number, for any cause of their waits.
 func TestRoundCostsInProportion(t *testing.T) {
 	const few, times, most = 200, 8, 14
 	for name, ask := range map[string]func(n int) ledger.Snapshot{
@@ -61,7 +61,7 @@ func TestRoundCostsInProportion(t *testing.T) {
 	}
 }
 
-// A ticket among too many is informed once.
+// A ticket beyond the limit is told once.
 func TestTooManyAreToldOnce(t *testing.T) {
 	s := flood(rules.MaxWaiting+1, 0, 1, 0)
 	list := round(s, "n1", nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// written decides on the tickets of a node round by round, and writes what is new, until nothing is
-// new; it returns the number of writes.
+// written decides on the tickets of a node round by round, and writes the news, until there is none. It
+// returns the number of writes.
 func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	t.Helper()
 	writes := 0
@@ -36,8 +36,8 @@ func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	return writes
 }
 
-// crowded is two nodes with a pod each: one at n1, which is full with it, and one at n2. Its
-// tickets ask at n1, in the order of their rank, each for claims.
+// crowded is two nodes with a pod each: n1 is full with its pod. The tickets ask at n1, in the order of
+// their rank, each for claims.
 func crowded(kind ledger.TicketType, asked ...[]string) *ledger.Ledger {
 	l := facts(
 		ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-n1", Limit: 1}}},
@@ -69,7 +69,7 @@ func reasonOf(l *ledger.Ledger, name string) (granted bool, reason ledger.Code) 
 }
 
 // A free slot goes to the first ticket that lacks only a slot, also if a ticket that waits for another
-// volume asks for its volume; no ticket gets two reasons by turns.
+// volume asks for its volume. No ticket alternates between two reasons.
 func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		l := crowded(kind, []string{"v", "elsewhere"}, []string{"u"}, []string{"v"})
@@ -90,7 +90,7 @@ func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	}
 }
 
-// A slot that comes free is worth one write, however many wait for it: the grant of the first of them.
+// A freed slot costs one write, for any number of waiters: the grant of the first.
 func TestFreedSlotIsToldToOne(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		var asked [][]string
@@ -111,8 +111,8 @@ func TestFreedSlotIsToldToOne(t *testing.T) {
 	}
 }
 
-// A waiting ticket's message does not depend on how many wait before it: else each that comes or goes
-// would rewrite all the others.
+// A waiting ticket's message does not depend on the number of tickets before it: otherwise each change of
+// that number would rewrite all the others.
 func TestWordsOfAFullNodeStay(t *testing.T) {
 	l := crowded(ledger.TypeManual, []string{"a"}, []string{"b"}, []string{"c"})
 	words := map[string]bool{}
@@ -128,8 +128,8 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 	}
 }
 
-// A free slot is kept for a ticket of a type that does not yield and needs two slots, from tickets that
-// rank after it; its type decides, and not its status.
+// A free slot is kept for a ticket of a type that does not yield and needs two slots, from later tickets.
+// Its type decides, not its status.
 func TestSlotIsKeptForWhoDoesNotYield(t *testing.T) {
 	for kind, want := range map[ledger.TicketType]bool{ledger.TypeBackup: true, ledger.TypeManual: false} {
 		l := crowded(kind, []string{"a", "b"}, []string{"c"})

@@ -7,17 +7,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TakeOver lists the tasks of a new leader before it may decide on anything; none: it may. The tasks of
-// one call may be done in any order, and side by side; call it again when they have ended.
+// TakeOver lists the tasks of a new leader before its first decision; none: it may decide. The tasks of one
+// call may run in any order and in parallel; call it again after their end.
 //
-// It begins when nothing that the leader before has sent can be under way any more, and the first list
-// of every kind is taken in. The tickets, the VolumeAttachments, the VolumeHolds and the
-// PersistentVolumes are listed again first: caches may be behind. The last grants and attachments stand
-// against this leader's attachments, and the last forced detaches are doubted (ledger.HoldsInDoubt). A
-// PersistentVolume that the leader before has seen may make a disk exclusive that an older
-// PersistentVolume shares. If there are volumes that need no VolumeAttachment, the Nodes are listed as
-// well: only volumesAttached says where the leader before has attached them. A Node that seems to
-// differ from a VolumeHold is read: the cache may be behind.
+// It begins when no request of the last leader can be in flight any more, and the first list of each kind
+// is taken in. It first lists again the tickets, VolumeAttachments, VolumeHolds and PersistentVolumes:
+// caches may be behind. The last grants and attachments stand against this leader's attachments, and the
+// last forced detaches are doubted (ledger.HoldsInDoubt). A PersistentVolume that the last leader saw may
+// make a disk exclusive that an older PersistentVolume shares. If there are volumes without
+// VolumeAttachments, the Nodes are listed too: only volumesAttached says where the last leader attached
+// them. A Node that seems to differ from a VolumeHold is read: the cache may be behind.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
 	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
@@ -34,9 +33,9 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// nodesBefore are the tasks that read the Nodes with another machine or boot than a VolumeHold names,
-// as far as this process knows: the holder's Node, or a Node that may still have the volume mounted.
-// Its cache may be behind.
+// nodesBefore are the tasks that read the Nodes with another machine or boot than a VolumeHold names, as
+// far as this process knows: the holder's Node, or a Node that may still have the volume mounted. Its cache
+// may be behind.
 func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	var tasks []Task
 	var asked set[ledger.NodeName]
@@ -51,7 +50,6 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// withoutAttachments says whether any volume needs no VolumeAttachment.
 func withoutAttachments(s ledger.Snapshot) bool {
 	for v := range s.Volumes() {
 		if v.ID.NoAttach() {
@@ -61,14 +59,14 @@ func withoutAttachments(s ledger.Snapshot) bool {
 	return false
 }
 
-// doubt tells the ledger what earlier leaders took from nodes by force.
+// doubt tells the ledger of volumes that earlier leaders took by force.
 func (m *Memory) doubt(t Task) (Task, Move) {
 	m.doubted = true
 	return t.end(Finished, "", ledger.HoldsInDoubt{})
 }
 
-// Doubts is what the ledger is told when a term begins in which tickets are decided on, and all of them were listed:
-// each pending ticket is in doubt, since a grant of an older leader may still be in flight. It keeps its
+// Doubts is told to the ledger when a term with decisions on tickets begins and all of them were listed:
+// each pending ticket is in doubt, since an older leader's grant may still be in flight. It keeps its
 // volumes and slots from others, and is not decided on, until Renew has written the term's epoch into it.
 func Doubts(s ledger.Snapshot) []ledger.Event {
 	var events []ledger.Event
@@ -80,7 +78,7 @@ func Doubts(s ledger.Snapshot) []ledger.Event {
 	return events
 }
 
-// listAnswered follows a list of a take-over, which the driver has taken in.
+// listAnswered follows a list of a take-over, already taken in.
 func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 	if a.Result != Done {
 		return t.fail(a)
@@ -89,9 +87,8 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 	return t.end(Finished, "")
 }
 
-// nodeAnswered follows the read of a Node in a take-over, which the driver has taken in. The watch may
-// report a deleted Node only later, and its doubts must be known by then. It may also have reported the
-// next Node since.
+// nodeAnswered follows the read of a Node in a take-over, already taken in. The watch may report a deleted
+// Node later, and its doubts must be known by then. It may also have reported the next Node since.
 func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -104,10 +101,9 @@ func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 	return t.end(Finished, "")
 }
 
-// Renew is the task that takes over a ticket in doubt: it writes the term's epoch into it, so that a
-// grant which an older leader still has in flight fails on the ticket's version. A ticket that can't be
-// written stays in doubt: it holds up claimants of its slots, and of its volume if they could not be
-// granted it beside this ticket.
+// Renew is the task that takes over a ticket in doubt: it writes the term's epoch into it, so that an older
+// leader's grant in flight fails on the ticket's version. A ticket that can't be written stays in doubt: it
+// holds up claimants of its slots, and of its volume if they could not be granted it beside this ticket.
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
@@ -116,8 +112,8 @@ func Renew(t *ledger.Ticket) Task {
 	}}
 }
 
-// Write is the task that writes a status that the driver has made of a ticket
-// (Satisfied, or how long it has lived), at exactly its version.
+// Write is the task that writes the driver's own status of a ticket (Satisfied, or its age), at exactly its
+// version.
 func Write(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: decide(t, t.Phase, rules.Verdict{})}
 }

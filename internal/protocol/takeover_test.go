@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A take-over reads a Node that is gone; before that answer arrives, a watch shows that the Node has
-// been made again. The Node that is there is not gone.
+// A take-over reads a deleted Node. Before the answer arrives, a watch shows that the Node was made again:
+// it is not gone.
 func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
 		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "before", SystemUUID: "m", BootID: "a",
@@ -38,8 +38,8 @@ func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 	}
 }
 
-// While no process led, a user has edited the hold of a volume that was left at a node, and taken its
-// node out: a take-over reads no Node without a name, which no API server ever answers.
+// While there was no leader, a user removed the node from the hold of a left volume: a take-over reads no
+// Node without a name, which no API server ever answers.
 func TestTakeOverOfAHoldThatStaysNowhere(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", State: ledger.HoldUnknown, Stays: true, Transitions: 1}}
 	p := newPlayer(node("1", names("m"), func(n *ledger.NodeState) { n.BootID = "b" }), attachment("5"), held)

@@ -11,24 +11,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Task is one thing under way: a step of a plan, an answer to a ticket, the end of a ticket, or a part
-// of a take-over. It is a value. Do, Decide, Interruption, Ending, Renew and Memory.TakeOver make
-// tasks; only encoders and printers read their fields.
+// Task is work in progress: a step of a plan, an answer to a ticket, the end of a ticket, or a part of a
+// take-over. It is a value. Do, Decide, Interruption, Ending, Renew and Memory.TakeOver make tasks; only
+// encoders and printers read their fields.
 type Task struct {
-	// Step is the step of a plan; its Do is 0 where the task is about Ticket, or
-	// about a read of a take-over.
+	// Step is the step of a plan; its Do is 0 if the task is about Ticket, or a read of a take-over.
 	Step rules.Step
 	// Ticket is the decided ticket. Read only.
 	Ticket *ledger.Ticket
-	// Cause is why Ticket ends or moves because of its node, and Was is the decided Node (read only).
-	// The read in Proofs must show the cause then.
+	// Cause is why Ticket ends or moves because of its node, and Was is the Node of that decision (read
+	// only). The read in Proofs must still show the cause.
 	Cause rules.EndCause
 	Was   *ledger.Node
-	// Proofs are reads that must find nothing, or a Node in the state that Cause names, before Commit and
-	// in this order. Done entries leave the list.
+	// Proofs are reads that must find nothing, or a Node in the state of Cause, before Commit and in this
+	// order. Done entries leave the list.
 	Proofs []Request
 	Commit Request
-	// Doubts has the ledger doubt what was taken from nodes by force.
+	// Doubts has the ledger doubt volumes that were taken by force.
 	Doubts bool
 
 	// Sent is the request in flight, or the last that was answered.
@@ -36,21 +35,21 @@ type Task struct {
 	// Announced says that the ledger was told of a creation (ledger.AttachSent), or of a removal from volumesAttached
 	// that detaches (ledger.UnreportSent).
 	Announced bool
-	// Before has the facts at the time when a ListPods in flight was asked for. Listed are the
-	// unfinished pods in the last list, Known the pods among them that were known to be bound before,
-	// and Read the reads of their claims since.
+	// Before has the facts at the time of a ListPods in flight. Listed are the unfinished pods in the last
+	// list, Known the pods among them that were known to be bound before, and Read the reads of their
+	// claims since.
 	Before ledger.Snapshot
 	Listed []ledger.Pod
 	Known  []bool
 	Read   []ReadOf
 	// Until is when a step with Within must be over.
 	Until time.Time
-	// Orders is how many orders had been sent to the node when the request in flight was sent that shows
-	// all that stand.
+	// Orders is how many orders had been sent to the node before the request in flight that shows all
+	// standing orders.
 	Orders int
-	// Outlasted says that a grant or the write of a hold without an answer can have no effect any more.
+	// Outlasted says that an unanswered grant or write of a hold can have no effect any more.
 	Outlasted bool
-	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
+	// Unanswered is the number of unanswered writes of the hold when this task began to outlast them.
 	Unanswered uint16
 }
 
@@ -75,46 +74,44 @@ const (
 
 func (e End) String() string { return [...]string{"going", "finished", "stale", "failed"}[e] }
 
-// Move is a driver's next action for a task. First the ledger takes Tell in. Then at most one of the
-// others is set: Send is a request to send; Wait is a time to wait for; End says that the task is over.
-// If none of them is set, and when the wait is over, the driver calls Next.
+// Move is a driver's next action for a task. First the ledger takes Tell in. Then at most one of the others
+// is set: Send is a request to send; Wait is a time to wait; End says that the task is over. If none is
+// set, and after the wait, the driver calls Next.
 type Move struct {
 	Tell []ledger.Event
 	Send *Request
 	Wait time.Time
 	End  End
-	// Why says for people why the task ended, where the answer alone doesn't.
+	// Why says in words why the task ended, if the answer alone doesn't.
 	Why string
 }
 
-// Memory is what one process remembers in one term of leadership. A new term
-// begins with a new one. Its methods are serial.
+// Memory is one process's memory in one term of leadership. A new term begins with a new one. Its methods
+// are serial.
 type Memory struct {
 	// Epoch is the term's number; it rises from leader to leader.
 	Epoch int64
-	// Outlast is for how long a request may still have its effect after its sender
-	// has given it up: the timeout that the API server was told, which begins when
-	// the request arrives, and a margin.
+	// Outlast is how long a request may still have its effect after its sender gave it up: the timeout
+	// given to the API server, which begins when the request arrives, and a margin.
 	Outlast time.Duration
 
-	// confirmed are the UIDs of the VolumeAttachments that this process created or
-	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
-	// that is still in flight names an older version of them, and fails.
+	// confirmed are the UIDs of the VolumeAttachments that this process created or last wrote to, without a
+	// DELETE since. An older process's DELETE in flight names an older version of them, and fails.
 	confirmed set[string]
 	listed    set[Kind]            // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	doubted   bool
-	// heard are the nodes whose NodeVolumes this process has read, with all orders of former leaders,
-	// and has sent no order to since. Orders are this process's own.
+	// heard are the nodes whose NodeVolumes this process has read, with all orders of former leaders, and
+	// has sent no order to since. Orders are this process's own.
 	heard  set[ledger.NodeName]
 	orders map[ledger.NodeName]orders
 }
 
-// orders is how many orders to unstage were sent to a node, and of how many of them it is known what came of
-// them, or that they can have no effect any more.
+// orders is how many orders to unstage were sent to a node, and how many of them are over: their outcome is
+// known, or they can have no effect any more.
 type orders struct{ sent, over int }
 
-// Clone returns a Memory of its own that is as m is.
+// Clone returns an independent copy of m.
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.confirmed, c.listed, c.heard = m.confirmed.clone(), m.listed.clone(), m.heard.clone()
@@ -122,15 +119,15 @@ func (m *Memory) Clone() *Memory {
 	return &c
 }
 
-// Confirmed says whether this process created or last wrote to the
-// VolumeAttachment of a UID, and has sent no DELETE for it since.
+// Confirmed says whether this process created or last wrote to the VolumeAttachment of a UID, without a
+// DELETE since.
 func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 
-// Heard says whether this process has read the NodeVolumes of a node before it put a volume
-// into its volumesAttached.
+// Heard says whether this process has read a node's NodeVolumes before it put a volume into its
+// volumesAttached.
 func (m *Memory) Heard(n ledger.NodeName) bool { return m.heard[n] }
 
-// Prune forgets the VolumeAttachments and Nodes that exist no more.
+// Prune forgets VolumeAttachments and Nodes that are gone.
 func (m *Memory) Prune(s ledger.Snapshot) {
 	exists := set[string]{}
 	for v := range s.Volumes() {
@@ -151,7 +148,7 @@ func (m *Memory) Prune(s ledger.Snapshot) {
 	maps.DeleteFunc(m.orders, func(name ledger.NodeName, _ orders) bool { return gone(name) && !m.Ordering(name) })
 }
 
-// Next says how a task begins, and how it goes on after a Move without a request.
+// Next says how a task begins, and how it continues after a Move without a request.
 func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch t.Step.Do {
 	case 0:
@@ -186,8 +183,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
 }
 
-// Answer says what follows from the answer to the request in flight. The objects that the answer showed
-// are in s.
+// Answer says what follows from the answer to the request in flight. Its objects are in s.
 func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	if a.Result == 0 || t.Sent.Do == 0 {
 		return t.end(Failed, "an answer without a result, or to no request")
@@ -219,7 +215,6 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
 }
 
-// send sends the next request.
 func (t Task) send(r Request) (Task, Move) {
 	if r.Until.IsZero() {
 		r.Until = t.Until
@@ -228,7 +223,6 @@ func (t Task) send(r Request) (Task, Move) {
 	return t, Move{Send: &r}
 }
 
-// end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
 		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version})
@@ -239,15 +233,15 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	return t, Move{Tell: tell, End: e, Why: why}
 }
 
-// outlast waits until a request without an answer can have no effect any more. Its possible effects can
-// be read then.
+// outlast waits until an unanswered request can have no effect any more. Then its possible effects can be
+// read.
 func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
 	return t, Move{Wait: now.Add(m.Outlast)} //mutant:no-outlasting
 }
 
 func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }
 
-// reread ends a task with a refused write, after the object has been read again.
+// reread ends a task with a refused write, after a read of the object.
 func (t Task) reread(a Answer) (Task, Move) {
 	if a.Result == Done || a.Result == NotFound {
 		return t.end(Stale, fmt.Sprintf("%s %s is not as it was", t.Sent.Kind, t.Sent.Key))

@@ -20,8 +20,8 @@ func Decide(d Decided) Task {
 	return t
 }
 
-// Announce is what the ledger is told of decisions before anything else is decided: which
-// tickets are about to be granted. A grant that the ledger does not know of is not sent.
+// Announce is told to the ledger before the next decision: the tickets that are about to be granted. A
+// grant unknown to the ledger is not sent.
 func Announce(list []Decided) []ledger.Event {
 	var events []ledger.Event
 	for _, d := range list {
@@ -32,18 +32,17 @@ func Announce(list []Decided) []ledger.Event {
 	return events
 }
 
-// grants says whether a task grants a pending ticket.
 func (t Task) grants() bool {
 	return t.Commit.Do == DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
 }
 
-// satisfiedForLong is for how long a ticket has to have been satisfied for its
-// interruptions to be counted anew.
+// satisfiedForLong is how long a ticket must have been satisfied before its count of interruptions
+// restarts.
 const satisfiedForLong = 10 * time.Minute
 
-// Interruption is the task that takes the grant of a ticket back: it asks on, and is granted again when
-// possible, after a pause that grows with each interruption by a claimant that ranks before
-// (rules.PauseLeft). missing are the objects that this takes for missing: reads must prove it first.
+// Interruption is the task that takes a ticket's grant back: it is pending again, and granted when
+// possible, after a pause that grows with each interruption by an earlier claimant (rules.PauseLeft).
+// missing are the objects believed missing: reads must prove it first.
 func Interruption(t *ledger.Ticket, v rules.Verdict, missing []ledger.TicketVolume, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
 	if WithoutNode(v) {
@@ -65,8 +64,8 @@ func Interruption(t *ledger.Ticket, v rules.Verdict, missing []ledger.TicketVolu
 	return task
 }
 
-// Ending is the task that ends a ticket: it counts until the object is gone. The version that is deleted
-// says whether it has finalizers: without any it is gone once the deletion is answered.
+// Ending is the task that ends a ticket: it counts until the object is gone. The deleted version shows its
+// finalizers: without any it is gone once the deletion is answered.
 func Ending(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 }
@@ -77,7 +76,7 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause rules.EndCause) Task {
 	return Ending(t).because(s, cause)
 }
 
-// because has a read of a ticket's node prove why the task is due.
+// because adds a read of a ticket's node that must prove why the task is due.
 func (t Task) because(s ledger.Snapshot, cause rules.EndCause) Task {
 	n := t.Ticket.Node
 	t.Proofs, t.Cause, t.Was = append(t.Proofs, read(Nodes, string(n))), cause, s.Node(n)
@@ -85,7 +84,7 @@ func (t Task) because(s ledger.Snapshot, cause rules.EndCause) Task {
 }
 
 // proves says whether a read of a ticket's node shows why the ticket ends or moves. A node that is not
-// Ready must be so since the counted time: else it was Ready in between.
+// Ready must be so since the counted time: otherwise it was Ready in between.
 func (t Task) proves(a Answer) bool {
 	n, exists := first[ledger.NodeState](a)
 	switch t.Cause {
@@ -113,7 +112,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.Doubts:
 		return m.doubt(t)
-	case t.Sent.Do == DecideTicket: // without an answer, and outlasted
+	case t.Sent.Do == DecideTicket: // unanswered, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
 	case t.grants() && !granting(s, t.Ticket): //mutant:grant-unannounced
@@ -151,8 +150,8 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		switch a.Result {
 		case Done:
 			if t.Ticket.Finalizers {
-				// Only its deletion is pending. It counts until a read or the watch shows it gone, here as
-				// for schedulers and for the next leader.
+				// Only its deletion is pending. It counts until a read or the watch shows it gone, as for
+				// schedulers and the next leader.
 				return t.end(Finished, "")
 			}
 			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
@@ -168,14 +167,14 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
-// granting says whether the ledger knows that a ticket in this version is about to be granted.
+// granting says whether the ledger knows that this version of a ticket is about to be granted.
 func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 	now := s.Ticket(t.ID)
 	return now != nil && now.Granting && now.UID == t.UID && now.Version == t.Version
 }
 
-// decideAnswered follows the write of a ticket's status. Nothing else is granted
-// at the node until it is known whether a grant was written.
+// decideAnswered follows the write of a ticket's status. Nothing else is granted at the node until the
+// outcome of a grant is known.
 func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	switch a.Result {
 	case Done:
@@ -191,8 +190,8 @@ func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	}
 }
 
-// missingAnswered follows a read that must find nothing. An existing object makes the decision stale:
-// the ticket is decided again.
+// missingAnswered follows a read that must find nothing. An existing object makes the decision stale: the
+// ticket is decided again.
 func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -207,8 +206,8 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	return m.advance(t, s)
 }
 
-// nodeProved follows the read of a ticket's node. If it does not show why the ticket ends or moves,
-// nothing is written, and the ticket is decided again.
+// nodeProved follows the read of a ticket's node. If it does not show why the ticket ends or moves, nothing
+// is written, and the ticket is decided again.
 func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if !t.proves(a) {
 		return t.end(Stale, fmt.Sprintf("ticket %s stays (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
@@ -217,8 +216,8 @@ func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	return m.advance(t, s)
 }
 
-// found says whether an answer shows the object that a proof of absence looks for: the claim that the
-// ticket names; a PersistentVolume that is not another claim's.
+// found says whether an answer shows the object whose absence must be proved: the ticket's claim; a
+// PersistentVolume that is not another claim's.
 func (t Task) found(a Answer, s ledger.Snapshot) bool {
 	if claim, ok := first[ledger.Claim](a); ok {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {

@@ -18,7 +18,7 @@ func decided(p *player, id ledger.TicketID) Decided {
 	return Decided{t, Rule(rules.Arbiter{}, s, t, p.now)}
 }
 
-// announced is the task of a decision that the ledger knows of.
+// announced is the task of a decision known to the ledger.
 func (p *player) announced(d Decided) Task {
 	for _, e := range Announce([]Decided{d}) {
 		p.ledger.Apply(p.now, e)
@@ -55,7 +55,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// A grant is not sent that the ledger does not know of, or of another version of the ticket.
+// A grant is not sent if the ledger does not know it, or knows it of another version of the ticket.
 func TestGrantIsAnnounced(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	changed := asks
@@ -74,7 +74,7 @@ func TestGrantIsAnnounced(t *testing.T) {
 	}
 }
 
-// A ticket that waits is told why, and stays pending.
+// A waiting ticket is told why, and stays pending.
 func TestWait(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	p := newPlayer(asks)
@@ -86,7 +86,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A ticket that is taken over gets the term's epoch, and nothing else.
+// A ticket that is taken over gets only the term's epoch.
 func TestRenewWritesNothingElse(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	if r := Renew(&asks).Commit; !r.EpochOnly {
@@ -170,7 +170,7 @@ func TestEndOfNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		cause rules.EndCause
 		reply reply
-		want  string // "": it ends
+		want  string // empty: it ends
 	}{
 		"deleted":                        {rules.EndNodeDeleted, replies(NotFound), ""},
 		"deleted, and there":             {rules.EndNodeDeleted, replies(Done, node("9", silent)), "stale"},
@@ -201,8 +201,8 @@ func TestEndOfNode(t *testing.T) {
 	}
 }
 
-// A ticket that moves because of its node loses its grant only after a read of the Node that shows why,
-// like a ticket that ends; a ticket that another claimant interrupts needs none.
+// A ticket that moves because of its node loses its grant only after a read of the Node shows why, like a
+// ticket that ends. A ticket that another claimant interrupts needs no read.
 func TestMoveIsProved(t *testing.T) {
 	silent := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
 	since := func(at int64) func(*ledger.NodeState) { return func(s *ledger.NodeState) { s.ReadySince = at } }
@@ -244,8 +244,8 @@ func TestMoveIsProved(t *testing.T) {
 	}
 }
 
-// A ticket with finalizers outlives a deletion that was answered: the controller goes on
-// counting it, as schedulers and the next leader do, until it is gone.
+// A ticket with finalizers outlives an answered deletion: the controller counts it, as schedulers and the
+// next leader do, until it is gone.
 func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
 	stays := ticket("p", "n1", ledger.TypeManual, "a")
 	stays.Finalizers = true
@@ -297,15 +297,15 @@ func TestTakeOver(t *testing.T) {
 		"decide-ticket s/uid-a pending epoch=10 uid=t-a version=1", "finished")
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(second.ID)), replies(Refused)),
 		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
-	// An older leader's grant of the second may still be on its way.
+	// An older leader's grant of the second ticket may still be in flight.
 	list := round(p.ledger.Snapshot(), "n1", nil)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
 		t.Errorf("decided: %+v", list)
 	}
 }
 
-// A cache may be behind the Node that a VolumeHold means: the Node is read before the hold's entries
-// are doubted. A deleted Node was read as well.
+// A cache may be behind the Node of a VolumeHold: the Node is read before the hold's entries are doubted. A
+// deleted Node was read as well.
 func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
 		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "again", SystemUUID: "m", BootID: "b",

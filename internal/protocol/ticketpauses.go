@@ -10,20 +10,20 @@ import (
 )
 
 // TicketPauses keeps until when a ticket is not decided on again, after the API server has refused its
-// write, or not carried it out. Only a change of the ticket itself ends the pause. The zero value has
-// none. Its methods are serial.
+// write, or not carried it out. Only a change of the ticket itself ends the pause. The zero value is empty.
+// Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
-	swept   time.Time // the last sweep of pauses that are over
+	swept   time.Time // the last sweep of old pauses
 }
 
 type ticketPause struct {
-	uid, version string // of the ticket that was decided on
+	uid, version string // of the ticket in the decision
 	attempts     Attempts
 	until        time.Time
 }
 
-// forgotten is how long after its end a pause still makes the next one longer.
+// forgotten is how long after its end a pause still lengthens the next one.
 const forgotten = 2 * longestFailed
 
 // Left is the rest of a ticket's pause; 0: none.
@@ -56,12 +56,12 @@ func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Ti
 	p.tickets[t.ID] = k
 }
 
-// sweep drops the pauses that are over for long. It costs all that are kept, and is done now and then:
-// while the API server is down every write adds one.
+// sweep drops old pauses. It costs all pauses, and runs now and then: while the API server is down each
+// write adds one.
 func (p *TicketPauses) sweep(now time.Time) {
 	p.swept = now
 	maps.DeleteFunc(p.tickets, func(_ ledger.TicketID, k ticketPause) bool { return now.Sub(k.until) > forgotten })
 }
 
-// Len is of how many tickets a pause is kept.
+// Len is the number of tickets with a pause.
 func (p *TicketPauses) Len() int { return len(p.tickets) }

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A ticket with a failed write pauses for longer each time, until it changes itself, or a write is
-// carried out. A ticket that was decided on old facts is decided on again at once.
+// A ticket with a failed write pauses for longer each time, until it changes itself, or a write succeeds. A
+// ticket that was decided on old facts is decided on again at once.
 func TestTicketPauses(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	whole := func(d time.Duration) time.Duration { return d }
@@ -50,8 +50,7 @@ func TestTicketPauses(t *testing.T) {
 	}
 }
 
-// A ticket that pauses is not decided on with the others of its node, and the end of its pause is
-// returned.
+// A pausing ticket is not decided on with the others of its node, and the end of its pause is returned.
 func TestRoundLeavesAlone(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := ledger.New()

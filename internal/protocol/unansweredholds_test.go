@@ -28,8 +28,8 @@ func sharedWorld() *player {
 		ledger.PersistentVolume{Name: "a", Version: "9", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
 }
 
-// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. The rule is over
-// before anything was taken, and the hold is due for deletion.
+// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. The rule ends before
+// anything is taken, and the hold is due for deletion.
 func (p *player) hasNothingToSay(t *testing.T) rules.Step {
 	t.Helper()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -124,8 +124,8 @@ func (p *player) usedAgain(t *testing.T) (detached bool) {
 	return p.leavesByItself(t, "600", "uid-r")
 }
 
-// The deletion of a hold without content is carried out; no answer arrives, and the watch shows it
-// gone. Its content does not come back.
+// The deletion of an empty hold is carried out without an answer, and the watch shows it gone. Its content
+// does not come back.
 func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
@@ -140,8 +140,8 @@ func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	}
 }
 
-// The creation of a hold with a rule of force is carried out, and gets no answer. The rule is over, and
-// the hold is not needed any more; then the watch shows it.
+// The creation of a hold with a rule of force is carried out without an answer. The rule is over, and the
+// hold is not needed any more; then the watch shows it.
 func TestLostCreationOfAFence(t *testing.T) {
 	for _, came := range []Result{Unknown, NotSent} {
 		p := sharedWorld()
@@ -167,7 +167,7 @@ func TestLostCreationOfAFence(t *testing.T) {
 	}
 }
 
-// The creation of a hold got no answer, and was not carried out: a read shows it, once that can't be any more.
+// The creation of a hold got no answer and had no effect: a read shows it, once it can't happen any more.
 func TestLostCreationThatCameToNothing(t *testing.T) {
 	p := sharedWorld()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -180,7 +180,8 @@ func TestLostCreationThatCameToNothing(t *testing.T) {
 	}
 }
 
-// The deletion of a hold gets no answer, and is refused from then on, or never answered: a read ends the doubt.
+// The deletion of a hold gets no answer, and is refused from then on, or never answered: a read ends the
+// doubt.
 func TestRefusedDeletionAfterALostOne(t *testing.T) {
 	for _, came := range []Result{Refused, Unknown} {
 		p := sharedWorld()
@@ -204,7 +205,7 @@ func TestRefusedDeletionAfterALostOne(t *testing.T) {
 	}
 }
 
-// A hold that is deleted is not deleted again until the watch shows it, and keeps nothing back meanwhile.
+// A deleted hold is not deleted again before the watch shows it, and delays nothing meanwhile.
 func TestDeletedHoldIsNotDeletedAgain(t *testing.T) {
 	for _, first := range []Result{Done, Unknown} {
 		p := sharedWorld()
@@ -220,8 +221,8 @@ func TestDeletedHoldIsNotDeletedAgain(t *testing.T) {
 	}
 }
 
-// An exclusive volume is attached, and another pod comes to its node. No write of its hold is ever answered, as where
-// a webhook fails: the volume is put into volumesAttached, all the same.
+// An exclusive volume is attached, and another pod comes to its node. No write of its hold is ever
+// answered, for example with a failing webhook: the volume is put into volumesAttached all the same.
 func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	a := rules.Arbiter{}
 	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.Complete{},
@@ -242,7 +243,7 @@ func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	}
 }
 
-// The memory of deleted Nodes goes with them, except an order that is under way.
+// The memory of deleted Nodes goes with them, except an order in flight.
 func TestPruneForgetsNodes(t *testing.T) {
 	p, quiet := ordering()
 	p.memory.hears(Task{Step: rules.Step{Node: "n1"}, Orders: p.memory.orders["n1"].sent})
@@ -262,7 +263,7 @@ func TestPruneForgetsNodes(t *testing.T) {
 	}
 }
 
-// The ends of a doubt about a hold, and events that do not end it.
+// Some events end a doubt about a hold, others don't.
 func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	same := ledger.HoldSeen{Volume: disk, Hold: held}
@@ -295,7 +296,7 @@ func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	}
 }
 
-// A hold of a shared volume without content is also written again if a write of it got no answer.
+// An empty hold of a shared volume is also written again after an unanswered write.
 func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	p := sharedWorld()
 	free := ledger.Hold{Version: "3", State: ledger.HoldFree, Transitions: 1, PVs: []string{"a"}}
@@ -306,7 +307,7 @@ func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// The planner is told when a doubt about a hold begins and ends, though nothing else changes.
+// The planner is told when a doubt about a hold begins and ends, without another change.
 func TestDoubtAboutAHoldIsTold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld, PVs: []string{"a"}}
 	again := held
@@ -319,7 +320,7 @@ func TestDoubtAboutAHoldIsTold(t *testing.T) {
 	}
 }
 
-// The watch shows that the hold is gone before the deletion is known to have got no answer.
+// The watch shows the hold's deletion before the deletion is known to be unanswered.
 func TestLostDeletionAfterTheWatch(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
@@ -341,7 +342,7 @@ func TestLostDeletionAfterTheWatch(t *testing.T) {
 	}
 }
 
-// A hold that was deleted names no rule of force any more, though the watch has yet to show that.
+// A deleted hold names no rule of force any more, also before the watch shows it.
 func TestDeletedFenceIsNotBelieved(t *testing.T) {
 	for _, came := range []Result{Done, Unknown} {
 		p := sharedWorld()
@@ -365,8 +366,8 @@ func TestDeletedFenceIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A user deletes the hold with a rule of force, and the rule ends before it is written again: it does
-// not come back.
+// A user deletes the hold with a rule of force, and the rule ends before it is written again: it does not
+// come back.
 func TestUnwrittenFenceDoesNotComeBack(t *testing.T) {
 	t.Run("never exclusive", func(t *testing.T) {
 		p := sharedWorld()

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// nowhere is a pod of another namespace, known to be bound to n1, with so many claims that lead nowhere.
+// nowhere is a pod of another namespace, known to be bound to n1, with many claims that lead nowhere.
 func nowhere(claims int) ledger.Pod {
 	p := pod("nowhere", "n1")
 	p.Namespace = "tenant"
@@ -24,8 +24,8 @@ func nowhere(claims int) ledger.Pod {
 	return p
 }
 
-// confirm carries a task out at a node with just that pod, and returns the number of requests. Each
-// request takes the given time. Objects that are read one by one are not there.
+// confirm carries a task out at a node with just that pod, and returns the number of requests. Each request
+// takes the given time. Objects that are read one by one do not exist.
 func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, before ...ledger.Event) (requests int, end End) {
 	t.Helper()
 	p := newPlayer(append([]ledger.Event{attachment("5"), tenant}, before...)...)
@@ -53,7 +53,7 @@ func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, bef
 	}
 }
 
-// The number of a detach's requests does not depend on how many claims another tenant's pod names.
+// The number of a detach's requests does not depend on the number of another tenant's claims.
 func TestClaimsOfOthersCostADetachNoRequests(t *testing.T) {
 	const most = 64
 	requests, end := confirm(t, Do(step(rules.ConfirmUnwanted)), nowhere(2000), 0)
@@ -76,8 +76,8 @@ func TestClaimsOfOthersCostADetachInProportion(t *testing.T) {
 	}
 }
 
-// Beside another controller a detach has to be over 400 ms after its list of pods (arbiter.besideWindow). 200 claims
-// that lead nowhere, each read in 3 ms, keep it from ever being sent.
+// In Cooperative mode a detach has to be over 400 ms after its list of pods (rules.besideWindow). 200
+// claims that lead nowhere, each read in 3 ms, must not prevent it.
 func TestClaimsOfOthersKeepNoDetachFromItsWindow(t *testing.T) {
 	within := func(s *rules.Step) { s.Within = 400 * time.Millisecond }
 	drop := step(rules.DeleteAttachment, within)
@@ -86,8 +86,8 @@ func TestClaimsOfOthersKeepNoDetachFromItsWindow(t *testing.T) {
 	}
 }
 
-// If all claims of a namespace were listed, a claim that leads to the volume by a PersistentVolume that
-// the caches don't have is followed.
+// If all claims of a namespace were listed, a claim that leads to the volume by a PersistentVolume missing
+// in the caches is followed.
 func TestListedClaimMayLeadToTheVolume(t *testing.T) {
 	tenant := nowhere(2 * maxClaimReads)
 	claim := ledger.ClaimKey{Namespace: "tenant", Name: tenant.Volumes[maxClaimReads].Claim}

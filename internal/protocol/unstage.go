@@ -11,12 +11,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// beginUnstage sends an order to unstage a volume, or withdraws one. After a write without an answer
-// has been outlasted it reads the outcome: until that is known nothing else is decided about the volume
-// at that node.
+// beginUnstage sends an order to unstage a volume, or withdraws one. After an unanswered write has been
+// outlasted it reads the outcome: until then nothing else is decided about the volume at that node.
 //
-// The answer to an order, and the read after it, may never come. The proofs are over before it is sent,
-// and the next Report there reads the orders again.
+// The answer to an order, and the read after it, may never come. The proofs end before it is sent, and the
+// next Report there reads the orders again.
 func (m *Memory) beginUnstage(t Task) (Task, Move) {
 	if t.Sent.Do != 0 {
 		return t.send(read(NodeWords, string(t.Step.Node)))
@@ -51,22 +50,22 @@ func (m *Memory) orderedNow(n ledger.NodeName) {
 	m.orders[n] = o
 }
 
-// hears notes that an answer shows the orders that stand at the node of a task, but where one was sent after it
-// was asked for.
+// hears notes that an answer shows the standing orders at a task's node, unless an order was sent after the
+// request.
 func (m *Memory) hears(t Task) {
 	if m.ShowsOrders(t) {
 		m.heard.add(t.Step.Node)
 	}
 }
 
-// ShowsOrders says whether no order to the node of a task was sent since its last request was: none was under way
+// ShowsOrders says whether no order was sent to a task's node since its last request: none was in flight
 // then (readOrders).
 func (m *Memory) ShowsOrders(t Task) bool { return m.orders[t.Step.Node].sent == t.Orders }
 
-// Ordering says whether an order to a node is under way.
+// Ordering says whether an order to a node is in flight.
 func (m *Memory) Ordering(n ledger.NodeName) bool { return m.orders[n].over != m.orders[n].sent }
 
-// ordersBut are the orders that stand, for all volumes but one.
+// ordersBut are the standing orders for all volumes but one.
 func ordersBut(word *ledger.NodeWord, v ledger.VolumeID) []ledger.UnstageOrder {
 	return slices.DeleteFunc(word.Standing(), func(o ledger.UnstageOrder) bool { return o.Volume == v })
 }
@@ -89,7 +88,7 @@ func (m *Memory) afterUnstage(t Task, a Answer, now time.Time) (Task, Move) {
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
 	case a.Result == Done && orders:
-		m.hears(t) // the answer has all orders that stand
+		m.hears(t) // the answer has all standing orders
 		return t.end(Finished, "")
 	case a.Result == Done:
 		return t.end(Finished, "")

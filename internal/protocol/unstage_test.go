@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// orderedWord is the report of a node with two orders, one of which has ended.
+// orderedWord is the report of a node with two orders, one of them ended.
 func orderedWord() ledger.NodeWord {
 	other, ended := ledger.VolumeID{Driver: driver, Handle: "other"}, ledger.VolumeID{Driver: driver, Handle: "ended"}
 	return ledger.NodeWord{
@@ -19,8 +19,8 @@ func orderedWord() ledger.NodeWord {
 	}
 }
 
-// An order is written at the read version. The outcome of a write without an answer is read after it is
-// outlasted, before anything else is decided.
+// An order is written at the read version. The outcome of an unanswered write is read after it is
+// outlasted, before any other decision.
 func TestOrderUnstage(t *testing.T) {
 	word := orderedWord()
 	newer := word
@@ -50,8 +50,8 @@ func TestOrderUnstage(t *testing.T) {
 	}
 }
 
-// An order keeps standing orders for other volumes, and replaces the order for its own; a withdrawal
-// takes that out and asks for nothing.
+// An order keeps standing orders for other volumes, and replaces its own volume's. A withdrawal removes
+// that and asks for nothing.
 func TestOrdersOfANode(t *testing.T) {
 	word := orderedWord()
 	for _, test := range []struct {
@@ -73,8 +73,8 @@ func TestOrdersOfANode(t *testing.T) {
 	}
 }
 
-// Before the first volume of a term is put into volumesAttached of a node with moorage-node, the orders
-// there are read: nothing is put back that may be unstaged.
+// Before the first report of a term at a node with moorage-node, the orders there are read: no volume is
+// put back that may be unstaged.
 func TestReportReadsOrders(t *testing.T) {
 	quiet := orderedWord()
 	ordered := quiet

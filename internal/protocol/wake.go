@@ -9,9 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Users are the users that a change of a volume concerns: tickets that may be granted or satisfied now,
-// and pods, by UID, that are told. Some may be listed twice. Tickets that can only be granted are not
-// listed one by one, since there may be thousands: nodes are where such tickets wait, each once.
+// Users are the users that a change of a volume concerns: tickets that may be granted or satisfied now, and
+// pods, by UID, that are told. Some may be listed twice. nodes are where tickets wait for a grant only,
+// each once: there may be thousands of them.
 func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
 	volume := s.Volume(id)
 	if volume == nil {
@@ -41,7 +41,7 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	return tickets, pods, nodes
 }
 
-// Rivals are the nodes at which tickets wait that rank before a request and may keep it from a node: for
+// Rivals are the nodes with waiting tickets that rank before a request and may keep it from a node: for
 // slots there, or anywhere for one of its volumes.
 func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.NodeName {
 	var nodes []ledger.NodeName
@@ -73,8 +73,8 @@ func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
 	return node != nil && len(node.Tickets) > 0
 }
 
-// EmptiedWith are the tickets that wait at a node that is being emptied, and end or move for that.
-// Granted tickets there are looked at with their volumes.
+// EmptiedWith are the waiting tickets of a node that is being drained, and end or move for that. Granted
+// tickets there are checked with their volumes.
 func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 	node := s.Node(n)
 	if node == nil || !node.Exists || !node.Draining {
@@ -89,7 +89,7 @@ func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 	return list
 }
 
-// Look lists what must be looked at again.
+// Look lists the keys to check again.
 type Look struct {
 	Volumes []ledger.VolumeID // plan them
 	Nodes   []ledger.NodeName // decide on their pending tickets
@@ -97,7 +97,7 @@ type Look struct {
 	Pods    []string          // by UID: tell them
 }
 
-// Wake says what must be looked at again after an event's touches.
+// Wake returns the keys to check after an event's touches.
 func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
 	for _, v := range t.Volumes {

@@ -37,8 +37,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// Users of a volume hear of it; tickets
-// that can only be granted, by the node that they wait for.
+// A volume's users hear of it. Tickets that wait for a grant only hear by their node.
 func TestUsers(t *testing.T) {
 	manual, granted, doubted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a"), ticket("d", "n3", ledger.TypeManual, "a")
 	granted.Phase = ledger.TicketGranted
@@ -61,7 +60,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A node wakes its waiters, and nothing without waiters.
+// A node wakes its waiters only.
 func TestPending(t *testing.T) {
 	s := facts(ticket("w", "n2", ledger.TypeManual, "a")).Snapshot()
 	for n, want := range map[ledger.NodeName]bool{"n1": false, "n2": true, "n9": false} {
@@ -71,7 +70,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// A node that is being emptied wakes the tickets that wait there and end or move then.
+// A node that is being drained wakes its waiting tickets that end or move then.
 func TestEmptied(t *testing.T) {
 	ends, moves, stays, granted := ticket("e", "n2", ledger.TypeManual, "a"), ticket("m", "n2", ledger.TypeBackup, "a"), ticket("s", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
 	ends.OnDrain, moves.OnDrain, granted.OnDrain, granted.Phase = ledger.EndOnDrain, ledger.MoveOnDrain, ledger.EndOnDrain, ledger.TicketGranted

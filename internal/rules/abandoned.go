@@ -9,11 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Abandoned lists the removal of all terminating pods of a node that is out of
-// service and not Ready, in the order of their names, whatever volumes they have:
-// what pod garbage collection does every 20 s (pkg/controller/podgc,
-// gcTerminating). Plan does so for the pods of a volume that come to be terminating
-// later. Beside another attach/detach controller that is left to the other.
+// Abandoned lists a removal step for each terminating pod of a node that is out of service and not Ready,
+// sorted by pod name. Pod garbage collection does the same every 20 s (pkg/controller/podgc,
+// gcTerminating). It includes pods without volumes. Plan does this for pods that begin to terminate later.
+// In Cooperative mode kube-controller-manager does it.
 func (a Arbiter) Abandoned(s ledger.Snapshot, name ledger.NodeName) []Step {
 	if a.Cooperative || !abandoned(s.Node(name)) {
 		return nil
@@ -34,8 +33,8 @@ func (a Arbiter) Abandoned(s ledger.Snapshot, name ledger.NodeName) []Step {
 	return steps
 }
 
-// abandoned says whether somebody vouches for it that nothing runs at a node any
-// more. A Ready one says otherwise.
+// abandoned says whether the out-of-service taint vouches that nothing runs at a node. A Ready node
+// contradicts the taint.
 func abandoned(n *ledger.Node) bool {
 	return n != nil && n.Exists && n.OutOfService && !ready(n)
 }

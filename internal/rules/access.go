@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// access is how many a volume may serve. What pods say that name it inline does not take
-// it from the node that its hold gives it to.
+// access returns how many nodes or pods a volume may serve. If the hold gives the volume to one node, pods
+// that name the volume inline can't share it.
 func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
 	a := told(s, v, need)
 	if !exclusive(a) && (keptDetached(s, v) || keptByHold(s, v)) {
@@ -19,7 +19,7 @@ func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Acce
 }
 
 // keptDetached says whether a granted ticket keeps a volume from every node. A shared volume then has one
-// holder at a time, too.
+// holder at a time.
 func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.KeptDetached()
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
@@ -27,9 +27,9 @@ func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	})
 }
 
-// told is how many a volume may serve by what PersistentVolumes or pods say of it, with the
-// policy's word where they name no access mode. need is the request's own word, for a
-// volume that is nowhere yet, and that nobody else asks for.
+// told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods; the policy
+// decides if they name no access mode. need is the request's own access mode: it counts for a volume that
+// is at no node and has no other user.
 func told(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
 	a := need
 	if v != nil && v.ID.IsReal() {
@@ -45,11 +45,10 @@ func told(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access
 	return a
 }
 
-// keptByHold says whether a hold keeps a volume for one node that the pods which name it
-// inline would share. A hold names a node only where the volume is exclusive: its
-// PersistentVolume said so, which may have gone before this process began, or a pod that
-// may be gone, too. That counts as long as the volume may still be at that node, or those
-// that the hold names are there.
+// keptByHold says whether a hold keeps a volume at one node although pods name it inline and would share
+// it. A hold names a node only for an exclusive volume: a PersistentVolume or a pod said so, and that
+// object may be gone. The hold counts while the volume may be at its node, or the users that it names are
+// there.
 func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !v.OnlyInline() || hold(v).Node == "" {
 		return false
@@ -59,14 +58,14 @@ func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
 }
 
-// namedInHold says whether the hold as written gives the volume to a user.
+// namedInHold says whether the written hold gives the volume to a user.
 func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	who := requester(s, u)
 	return v.Hold != nil && (v.Hold.Next.To.UID == who.UID || slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == who.UID }))
 }
 
-// exclusive says whether a volume may be at one node only. What isn't known
-// to be shared is exclusive.
+// exclusive says whether a volume may be at one node only. A volume is exclusive unless it is known to be
+// shared.
 func exclusive(a ledger.Access) bool {
 	return a != ledger.AccessMany && a != ledger.AccessUnset
 }

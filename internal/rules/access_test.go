@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How many a volume may serve that no PersistentVolume names: what bound pods say, else
-// what those say that tickets are for; but one node while its hold gives it to that one,
-// and it may be there.
+// Bound pods say how many nodes a volume without a PersistentVolume may serve, or else tickets' pods. If
+// its hold gives it to a node where it may be, it serves this node only.
 func TestAccessOfWhatPodsName(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(uid string, n ledger.NodeName, a ledger.Access) ledger.Event {

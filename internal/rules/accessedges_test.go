@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How many a volume may serve is the request's word as long as nothing is known of it, also where it stands for a claim that
-// is not bound; and the policy's, where a PersistentVolume names no access mode.
+// The request's access mode counts while the ledger knows nothing of the volume; the policy's, if a
+// PersistentVolume names none.
 func TestToldAccess(t *testing.T) {
 	empty := ledger.PersistentVolume{Name: "pv", Version: "3", Volume: disk, Access: ledger.AccessUnset, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
 	single := ledger.Policy{Name: "p", Version: "1", Driver: "d", EmptyIsExclusive: true}
@@ -46,7 +46,7 @@ func TestToldAccess(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment, and that pods name inline, is kept for the node to which its hold gives it.
+// A volume that needs no attachment, and that pods name inline, is kept for the node that its hold names.
 func TestHeldWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	pod := ledger.Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: "m", Volumes: []ledger.PodVolume{{Name: "v", Inline: iscsi, Access: ledger.AccessMany}}}
@@ -61,8 +61,8 @@ func TestHeldWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// At which other nodes a volume is mounted of which nothing tells but moorage-node's word: not where the hold says that it
-// was taken, nor at a fenced node, nor by the word of another boot. A few of them are told.
+// The reasons omit nodes from which the hold says the volume was taken, fenced nodes, and reports of
+// another boot.
 func TestMountedAlone(t *testing.T) {
 	forgotMounted := func(w *ledger.NodeWord) { forgot(w); w.Mounted = w.Has }
 	there := func(changes ...func(*ledger.NodeWord)) []ledger.Event {
@@ -110,8 +110,7 @@ func TestMountedAlone(t *testing.T) {
 	}
 }
 
-// A pod that is bound to a Node which is gone runs nowhere, but where a volume may be at that node; of a node that nobody
-// knows none is.
+// A pod bound to a deleted Node runs nowhere, unless a volume may be there.
 func TestRunsNowhereBesideVolumes(t *testing.T) {
 	gone := ledger.NodeGone{Name: "third"}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}

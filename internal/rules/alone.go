@@ -8,10 +8,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// alone says at which nodes but one a volume is mounted of which nothing tells but moorage-node's word:
-// its kubelet has forgotten it, and neither an attachment nor a list, a user or a hold has it there. It
-// goes nowhere else before that word ends, or a rule of force does without it. What the hold says that
-// it was taken from there by force is not asked again.
+// alone returns a reason for each node, except not, where only moorage-node says that a volume is mounted:
+// the kubelet has forgotten it, and no attachment, list, user or hold has it there. The volume goes nowhere
+// else until moorage-node's report ends or a rule of force overrides it. A node from which the hold says it
+// was taken by force is not asked again.
 func alone(s ledger.Snapshot, v *ledger.Volume, not ledger.NodeName, now time.Time) []Reason {
 	var reasons []Reason
 	for _, name := range s.MountedAlone(v.ID) {

@@ -8,9 +8,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Arrives says whether all that is left to be done about an exclusive volume is to bring it to who
-// has it: somebody has it at a node that is ready, where it is not attached and reported yet, and it
-// is attached to no other node, nor reported there. What a node that is dead last said is in use stays.
+// Arrives says whether the only work left for an exclusive volume is to bring it to its user: a Ready node
+// has a user, the volume is not yet attached and reported there, and it is neither attached to another node
+// nor reported at one. Volumes in the last volumesInUse of a dead node stay.
 func Arrives(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !exclusive(v.Access) {
 		return false

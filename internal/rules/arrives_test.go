@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume arrives once somebody has it at a node, and it is attached to no other: not for who only asks, or leaves.
+// A volume arrives when a node has a user and no other node has it attached.
 func TestArrives(t *testing.T) {
 	here := dataAt("q", "well", ledger.PodLive)
 	for name, test := range map[string]struct {

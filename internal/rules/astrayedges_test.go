@@ -8,14 +8,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold says of a volume that it may be at another node than the holder's, and not at the one that is next: of that one it
-// says what keeps the volume at the holder's, if anything of it is there. Who keeps it detached is at no node.
+// A hold names another node where the volume may be. For the next node it says what keeps the volume at the
+// holder's.
 func TestAstray(t *testing.T) {
 	failing := madeAt("well", refusedToGo)
 	for name, test := range map[string]struct {
 		next  ledger.NodeName
 		facts []ledger.Event
-		code  ledger.Code // empty: it is at no other node
+		code  ledger.Code // empty: at no other node
 		at    ledger.NodeName
 	}{
 		"only at the holder's":               {"", []ledger.Event{madeAt("well")}, "", ""},
@@ -38,8 +38,7 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// A hold names no Node of which nobody knows, but goes on naming what it has said of that node; and it goes on naming
-// the boot that a Node has said before, also of a volume of which nothing is there.
+// A hold names no unknown Node, but keeps what it has said of the node and its boot.
 func TestHolderNodeOfTheUnknown(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	of := func(n ledger.NodeName, uid string) ledger.Hold {

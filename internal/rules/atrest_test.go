@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Unsettled names the step that is left to do, and the grant that is left to take
-// back; nothing when all is done.
+// Unsettled names the next step and the grant to take back. It names nothing when all is done.
 func TestUnsettled(t *testing.T) {
 	s := newScript()
 	play := func(lines ...string) {

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attach that another controller has begun too early is tried again once, where its
-// attacher has refused it, and where nothing is in the way of a new one.
+// An attach that another controller began too early is tried again once.
 func TestWhichAttachIsTriedAgain(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	failed := ledger.Attachment{
@@ -57,8 +56,8 @@ func TestWhichAttachIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An attach begins for somebody who will stay: beside another controller for a bound pod
-// only, unless asked otherwise.
+// An attach begins only for a user that will stay; in Cooperative mode only for a bound pod, unless asked
+// otherwise.
 func TestForWhomAnAttachBegins(t *testing.T) {
 	pod := func(phase ledger.PodPhase) ledger.Event {
 		return ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -84,7 +83,7 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 	}
 }
 
-// An exclusive volume is granted to a node by a hold that is written and names it.
+// An exclusive volume is granted to a node if a written hold names the node.
 func TestGrantedByTheHold(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld})
@@ -121,7 +120,7 @@ func TestGrantedByTheHold(t *testing.T) {
 	}
 }
 
-// A detach that its driver does not answer is told after a minute, and stays told.
+// A detach that the driver does not answer is reported after a minute, and stays reported.
 func TestUnansweredDetachIsTold(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	leaving := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: true, DeletedAt: 77}
@@ -160,8 +159,7 @@ func TestUnansweredDetachIsTold(t *testing.T) {
 	}
 }
 
-// Who keeps a volume at a node is told by name, the first of several; where nobody does
-// that counts, the node itself does.
+// The reason names the first user that keeps a volume at a node, or the node if no user counts.
 func TestWhoStillUses(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(name string, phase ledger.PodPhase) ledger.Event {
@@ -193,7 +191,7 @@ func TestWhoStillUses(t *testing.T) {
 	}
 }
 
-// A request keeps each claim that leads nowhere, and a volume once.
+// A request keeps each claim without a volume, and each volume once.
 func TestWhatARequestNeeds(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{})
 	pod := &ledger.Pod{UID: "q", Namespace: "shop", Name: "q"}
@@ -209,7 +207,7 @@ func TestWhatARequestNeeds(t *testing.T) {
 	}
 }
 
-// What is in the way of a new attachment, and for which reason.
+// The first reason against a new attachment.
 func TestWhatIsInTheWay(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	well := ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -261,8 +259,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	}
 }
 
-// A request may ask for as many volumes as a VolumeTicket lists, and a hold names as many
-// as the API takes.
+// The bounds of requests and holds are the bounds of the API.
 func TestBoundsAreThoseOfTheAPI(t *testing.T) {
 	for _, test := range []struct {
 		kind, field string

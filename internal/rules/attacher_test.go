@@ -10,26 +10,26 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// driver is what the attacher of the CSI driver has been told to do wrong.
+// driver holds the faults that a test gives the attacher of the CSI driver.
 type driver struct {
 	failAttach map[ledger.VolumeID]ledger.CallError
 	failDetach map[ledger.VolumeID]ledger.CallError
-	hangs      map[ledger.VolumeID]bool // a detach that is not answered
-	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
-	// byName has the driver call machines by the names of their nodes: it attaches to
-	// whichever machine has the name, and detaches from all that have ever had it.
+	hangs      map[ledger.VolumeID]bool // detaches that get no answer
+	lies       map[ledger.VolumeID]bool // attaches that fail but have happened
+	// byName: the driver attaches to the machine that has a node's name, and detaches from each machine
+	// that ever had it.
 	byName bool
-	// names is what the driver calls a machine since it was given that name, and called
-	// what it called the machine when it attached a volume there. It calls others by ID.
+	// names maps a machine to its name in the driver since it got that name, called to its name at an
+	// attach. Other machines are called by ID.
 	names  map[string]string
 	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
-	lists  bool // the attacher lists volumes, and attaches anew those that it does not find
-	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as
-	// attached, and looks at nothing.
+	lists  bool // the attacher lists volumes, and attaches the missing ones again
+	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as attached
+	// without a check.
 	trivial map[string]bool
-	// strict drivers refuse to attach what is elsewhere, or where they are not
-	// registered, and the attacher tries again only when retry is over.
+	// strict drivers refuse an attach of a volume that is elsewhere, or where they are not registered. The
+	// attacher retries after the time in retry.
 	strict bool
 	retry  map[string]time.Time // by the attachment's name
 }
@@ -47,12 +47,11 @@ func newDriver() driver {
 	}
 }
 
-// longestRetry is how long an attacher waits at most before it tries again an attach
-// that has failed (external-attacher, --retry-interval-max).
+// longestRetry is the longest wait of an attacher before it retries a failed attach (external-attacher,
+// --retry-interval-max).
 const longestRetry = 5 * time.Minute
 
-// saw takes in that a VolumeAttachment has changed: external-attacher tries one at
-// once whose metadata have changed.
+// saw reacts to a changed VolumeAttachment: external-attacher tries it at once if its metadata changed.
 func (d *driver) saw(c world.Change) {
 	was, _ := c.Old.(ledger.Attachment)
 	now, _ := c.Fact.(ledger.Attachment)
@@ -61,9 +60,8 @@ func (d *driver) saw(c world.Change) {
 	}
 }
 
-// target is the machine that a VolumeAttachment is for, by the driver's name for it: the
-// CSINode's, and where that has none what the attachment was made for, as
-// external-attacher has it (getNodeID).
+// target is the driver's name for the machine of a VolumeAttachment: the name in the CSINode, or else the
+// name for which the attachment was made (external-attacher, getNodeID).
 func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	if c.csi.byName {
 		return string(va.Node)
@@ -80,7 +78,7 @@ func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	return va.NodeID
 }
 
-// calls is what the driver calls a machine.
+// calls is the driver's name for a machine.
 func (c *cluster) calls(m *world.Machine) string {
 	switch name, renamed := c.csi.names[m.ID]; {
 	case c.csi.byName:
@@ -91,7 +89,7 @@ func (c *cluster) calls(m *world.Machine) string {
 	return m.ID
 }
 
-// called is the machine that the driver attaches to by a name; nil: there is none.
+// called is the machine that the driver attaches to by a name, or nil.
 func (c *cluster) called(id string) *world.Machine {
 	if c.csi.byName {
 		return c.machine(ledger.NodeName(id))
@@ -104,7 +102,7 @@ func (c *cluster) called(id string) *world.Machine {
 	return nil
 }
 
-// publish attaches a volume to what the driver calls by a name.
+// publish attaches a volume to the machine that has a name in the driver.
 func (c *cluster) publish(v ledger.VolumeID, id string) {
 	m := c.called(id)
 	if c.csi.called[m.ID] == nil {
@@ -116,8 +114,8 @@ func (c *cluster) publish(v ledger.VolumeID, id string) {
 	c.Publish(v, m.ID)
 }
 
-// unpublish detaches a volume from what the driver calls by a name. What it has attached
-// by another name it does not find.
+// unpublish detaches a volume by the driver's name of a machine. It does not find a volume that was
+// attached by another name.
 func (c *cluster) unpublish(v ledger.VolumeID, id string) {
 	for _, at := range sortedKeys(c.Machines) {
 		m := c.Machines[at]
@@ -132,13 +130,12 @@ func (c *cluster) unpublish(v ledger.VolumeID, id string) {
 	}
 }
 
-// attacher lets the CSI driver's attacher do one VolumeAttachment, and says
-// whether it did anything.
+// attacher handles one VolumeAttachment as the driver's attacher, and says whether it did anything.
 func (c *cluster) attacher(name string) bool {
 	va, _ := c.Attachment(name)
 	v, ok := c.Source(va)
 	switch {
-	case !ok: // an attacher does nothing without the PersistentVolume, and says so
+	case !ok: // without the PersistentVolume an attacher only reports an error
 		return c.fails(va, va.Name[:min(8, len(va.Name))], ledger.CallError{Message: "persistentvolume " + va.PersistentVolume + " not found"})
 	case va.Deleting:
 		return c.detach(va, v)
@@ -154,9 +151,8 @@ func (c *cluster) attacher(name string) bool {
 	return c.attach(va, v)
 }
 
-// listed stamps and publishes anew what the driver does not list under the name that it has
-// for the node now, as external-attacher does (ReconcileVA, csiAttach). It says whether it
-// did.
+// listed republishes a volume that the driver does not list under its current name for the node, as
+// external-attacher does (ReconcileVA, csiAttach). It says whether it did.
 func (c *cluster) listed(va ledger.Attachment, v ledger.VolumeID) bool {
 	id := c.target(va, v)
 	if va.NodeID == id {
@@ -191,7 +187,7 @@ func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
 	return true
 }
 
-// refusal is why a strict driver does not attach a volume to a node now.
+// refusal is the error with which a strict driver refuses an attach now.
 func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError {
 	drivers, _ := c.Drivers(n)
 	if !slices.ContainsFunc(drivers.Drivers, func(d ledger.DriverOnNode) bool { return d.Name == v.Driver }) {
@@ -205,7 +201,7 @@ func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError
 	return ledger.CallError{}
 }
 
-// fails says of a VolumeAttachment why it is not attached, or not detached.
+// fails writes into a VolumeAttachment why its attach or detach failed.
 func (c *cluster) fails(va ledger.Attachment, what string, e ledger.CallError) bool {
 	do, said, verb := world.MarkAttached, va.AttachError, "at"
 	if va.Deleting {

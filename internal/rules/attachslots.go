@@ -11,15 +11,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// atAttach as the Detail of NoFreeSlot says that a bound pod waits for the slot.
+// atAttach is the Detail of NoFreeSlot for a bound pod that waits for the slot.
 const atAttach = "attach"
 
-// slotsAgain is when a volume is looked at again that leaves a free slot to another one: that one may come to
-// want it no more in a way that changes nothing at the node.
+// slotsAgain is the time after which a volume is checked again if it leaves a free slot to another volume:
+// the other volume may lose its user without an event at this node.
 const slotsAgain = 5 * time.Second
 
-// keepsToLimit says whether a volume is attached to a node only while the driver has a slot for it there: nobody
-// but pods that opted in, and that have not run there yet, wants it. For all others the driver decides.
+// keepsToLimit says whether a volume waits for a slot of its driver before it is attached: only if all its
+// users at the node are pods that opted in and have not run there yet. For other users the driver decides.
 func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
 	if p.Cooperative || place.OccupiesSlotWithoutUse() {
 		return false
@@ -34,7 +34,7 @@ func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
 	})
 }
 
-// slotLimit is how many slots the driver of a volume has at a node, where the volume keeps to that; 0: it does not.
+// slotLimit returns the driver's slots at a node if the volume waits for a slot, and 0 otherwise.
 func (p *planner) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
 	driver := p.volume.ID.Driver
 	limit := Limit(node.Driver(driver), PolicyFor(p.snapshot, driver, ""))
@@ -44,8 +44,8 @@ func (p *planner) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
 	return limit
 }
 
-// noSlot is why a volume gets no attachment at a node where its driver has no slot for it: each is taken by an
-// attachment, which may be being deleted or only be sent, is granted to a ticket, or is for a pod that was bound before.
+// noSlot returns why a volume gets no attachment at a node for want of a slot. A slot is taken by an
+// attachment (also if deleting or in flight), by a granted ticket, or by a pod that was bound before.
 func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	if p.anySlot || !p.required || !p.keepsToLimit(place) {
 		return nil
@@ -53,7 +53,7 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	state, policy := node.Driver(p.volume.ID.Driver), PolicyFor(p.snapshot, p.volume.ID.Driver, "")
 	limit := Limit(state, policy)
 	if limit == ledger.NoLimit || state.Taken() <= limit {
-		return nil // each volume that is wanted there has a slot
+		return nil // each wanted volume has a slot
 	}
 	if limit > state.Occupied {
 		if p.getsSlot(node) { //mutant:attach-past-limit
@@ -68,10 +68,10 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	return []Reason{reason}
 }
 
-// getsSlot says whether a free slot of a node is for this volume. Granted tickets get theirs first. Then each pod, in
-// their order, gets slots for all of its volumes, of all drivers, or none: two pods that have a slot each, and need
-// another one each, would wait for ever. A pod with a volume that can't be attached yet, or whose creation has failed
-// and is to be tried again, leaves its slots to the next pod.
+// getsSlot says whether a free slot of a node is for this volume. Granted tickets come first. Then each pod
+// in order gets slots for all of its volumes of all drivers, or none: two pods with half of their slots
+// each would wait forever. A pod leaves its slots to the next pod if a volume of it can't be attached yet,
+// or if a creation failed and must be retried.
 func (p *planner) getsSlot(node *ledger.Node) bool {
 	free := freeSlots{snapshot: p.snapshot, node: node, left: map[string]int32{}}
 	given, lacking := map[ledger.VolumeID]bool{}, map[string][]*ledger.Volume{}
@@ -116,14 +116,13 @@ func (p *planner) getsSlot(node *ledger.Node) bool {
 	return false
 }
 
-// freeSlots counts the slots of a node's drivers that nobody has yet.
 type freeSlots struct {
 	snapshot ledger.Snapshot
 	node     *ledger.Node
 	left     map[string]int32
 }
 
-// of returns how many slots of a driver are left; ledger.NoLimit: it has no limit.
+// of returns the free slots of a driver, or ledger.NoLimit.
 func (f freeSlots) of(driver string) int32 {
 	left, known := f.left[driver]
 	if !known {
@@ -142,7 +141,6 @@ func (f freeSlots) take(driver string) {
 	}
 }
 
-// enough says whether there is a slot for each of several volumes.
 func (f freeSlots) enough(list []*ledger.Volume) bool {
 	needed := map[string]int32{}
 	for _, v := range list {
@@ -156,15 +154,15 @@ func (f freeSlots) enough(list []*ledger.Volume) bool {
 	return true
 }
 
-// attachesNow says whether a volume could be attached to a node now, if there is a slot that it has to wait for.
+// attachesNow says whether a volume could be attached to a node now, if it gets the slot that it needs.
 func (p *planner) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
 	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
 	o.anySlot, o.hold = true, hold(v)
 	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)
 }
 
-// compareBound is the order in which bound pods get what they contend for: first those that opted in, then
-// those that were bound first. No two pods are alike.
+// compareBound orders bound pods that contend: pods that opted in come first, then pods that were bound
+// first. No two pods compare equal.
 func compareBound(a, b *ledger.Pod) int {
 	since := func(p *ledger.Pod) int64 { return cmp.Or(p.Bound, p.Created) }
 	rank := func(p *ledger.Pod) int {
@@ -177,8 +175,8 @@ func compareBound(a, b *ledger.Pod) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// AwaitSlots lists the volumes that are not attached to a node where somebody wants them, of drivers with a limit: those
-// that waited for a slot may be attached once one comes free.
+// AwaitSlots lists the volumes of drivers with a limit that a node's users want and that are not attached
+// there. They may be attached when a slot comes free.
 func AwaitSlots(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	n := s.Node(name)
 	if n == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// crowded is a node with slots for so many volumes, where pods want the shared volumes that they are named after.
+// crowded is a node with limit slots. Each pod there wants a shared volume that has the pod's name.
 func crowded(limit int32, pods ...ledger.Pod) (*ledger.Ledger, func(name string) ledger.VolumeID) {
 	l := ledger.New()
 	volume := func(name string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: name} }
@@ -25,7 +25,7 @@ func crowded(limit int32, pods ...ledger.Pod) (*ledger.Ledger, func(name string)
 	return l, volume
 }
 
-// attaches says which volumes are to be attached to the node now.
+// attaches says which volumes get an attachment to the node now.
 func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	list := ""
 	for _, name := range names {
@@ -38,8 +38,8 @@ func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	return list
 }
 
-// A free slot goes to the pod that was bound first, of those whose volumes can be attached now; and nobody takes one
-// that is granted to a ticket. Pods that did not opt in, or that have run, do not wait for a slot.
+// A free slot goes to the first bound pod with attachable volumes, but a ticket keeps its granted slot.
+// Pods that did not opt in, or that have run, wait for no slot.
 func TestWhoGetsTheLastSlot(t *testing.T) {
 	pod := func(uid string, bound int64) ledger.Pod { return ledger.Pod{UID: uid, Bound: bound, Created: 1} }
 	optedOut, started := pod("c", 3), pod("c", 3)
@@ -95,7 +95,7 @@ func TestNoSlotsInCooperativeMode(t *testing.T) {
 	}
 }
 
-// A change of slots has those looked at that are not attached where a pod wants them.
+// AwaitSlots lists volumes that a pod wants and that are not attached there.
 func TestAwaitSlots(t *testing.T) {
 	l, volume := crowded(1, ledger.Pod{UID: "a"}, ledger.Pod{UID: "b"})
 	l.Apply(auditTime, ledger.AttachSent{Volume: volume("a"), Node: "n", Limit: 1})

@@ -12,13 +12,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Violation is a broken invariant (docs/internals/invariants.md): metric, event, and
-// nothing more is done to the volume.
+// Violation is a broken invariant (docs/internals/invariants.md). It causes a metric and an event, and
+// stops work on the volume.
 type Violation struct {
 	Invariant string // I1 … I9
 	Volume    ledger.VolumeID
 	Node      ledger.NodeName
-	Ticket    ledger.TicketID // that is to be decided, if it is one's
+	Ticket    ledger.TicketID // the ticket to decide on, if any
 	Message   string
 }
 
@@ -29,8 +29,8 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
 }
 
-// Audit checks what must hold at every instant, whatever is under way. It
-// looks at all there is: for tests, and for checks at long intervals.
+// Audit checks the invariants that hold at every instant, whatever is in flight. It reads all facts: use it
+// in tests and in checks at long intervals.
 func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {
@@ -44,7 +44,7 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	return found
 }
 
-// AuditVolume is Audit for one volume.
+// AuditVolume is Audit of one volume.
 func (a Arbiter) AuditVolume(s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Violation {
 	if v := s.Volume(id); v != nil {
 		return a.auditVolume(s, v, now)
@@ -61,14 +61,14 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached = append(attached, attachedWhere(place))
 		}
-		// What another controller reports may be seen before the attachment is.
+		// Another controller's report may be seen before its attachment.
 		if !p.Cooperative && reportedEarly(v, place) {
 			found = append(found, Violation{Invariant: "I5", Volume: v.ID, Node: place.Node, Message: "reported as attached, and its attachment says otherwise"})
 		}
 	}
 	most := 1
 	if policyOf(s, v).LiveMigration {
-		most = 2 // a migration that is over leaves two, until one of them has gone
+		most = 2 // a finished migration leaves two until one is gone
 	}
 	if p.exclusive && !p.shared && v.Access != ledger.AccessUnknown && len(attached) > most {
 		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes: %s", len(attached), strings.Join(attached, ", "))})
@@ -76,7 +76,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	return found
 }
 
-// attachedWhere names the node of a place, and says where the attachment there is being deleted.
+// attachedWhere names the node of a place, and says whether its attachment is being deleted.
 func attachedWhere(place *ledger.NodeVolume) string {
 	va := place.Canonical()
 	switch {
@@ -88,9 +88,8 @@ func attachedWhere(place *ledger.NodeVolume) string {
 	return string(place.Node) + " (its detach fails)"
 }
 
-// reportedEarly says whether volumesAttached names a volume whose attachment
-// is there and has never been attached. One that is being deleted, or that
-// somebody deleted, was reported before.
+// reportedEarly says whether volumesAttached names a volume that has an attachment which was never
+// attached. An attachment that is being deleted was reported before.
 func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if !p.Reported || p.Lapsed || v.ID.NoAttach() {
 		return false
@@ -99,13 +98,12 @@ func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return va != nil && !va.Attached && !va.Deleting
 }
 
-// slotsOf names a driver's slots at a node.
 type slotsOf struct {
 	node   ledger.NodeName
 	driver string
 }
 
-// AuditBooks compares the nodes' running counts with a count of all NodeVolumes.
+// AuditBooks compares the nodes' running counts with a recount of all NodeVolumes.
 func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	used, occupied := map[slotsOf]int32{}, map[slotsOf]int32{}
 	for v := range s.Volumes() {
@@ -140,8 +138,8 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	return found
 }
 
-// unreported lists where a volume is wanted, attached and not in volumesAttached, though
-// nothing is left to do about it.
+// unreported lists the places where a wanted volume is attached but not in volumesAttached, with no step
+// left.
 func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
@@ -158,9 +156,8 @@ func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) 
 	return found
 }
 
-// AuditAtRest checks what must hold when nothing is under way any more: nothing
-// leaks (I6), nobody waits without a reason (I7), and whatever is attached
-// where it is wanted is reported (I4).
+// AuditAtRest checks the invariants that hold when nothing is in flight: nothing leaks (I6), each wait has
+// a reason (I7), and each wanted and attached volume is reported (I4).
 func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {

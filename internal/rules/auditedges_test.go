@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The number of a volume's moves is the highest that its hold or any attachment has had.
+// A volume's transitions are the highest number in its hold and its attachments.
 func TestTransitions(t *testing.T) {
 	with := func(n int64) func(*ledger.Attachment) {
 		return func(a *ledger.Attachment) { a.Transitions = n }
@@ -34,8 +34,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// Who waits is who lives at other nodes than the holder's, but for who is next and for live
-// migrations.
+// A user waits if it lives at another node than the holder. The next user and live migrations don't count.
 func TestWaiting(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -63,7 +62,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// Which rule ends the rights of all at a node, and when.
+// The rule that ends the rights of all users at a node, and its time.
 func TestFenceRules(t *testing.T) {
 	brief, long := unreachableAfter(time.Second), unreachableAfter(10*time.Minute)
 	taken := func(rule string) ledger.Hold {
@@ -108,7 +107,7 @@ func TestFenceRules(t *testing.T) {
 	}
 }
 
-// A volume is reported early whose attachment is there, and has never been attached.
+// A volume is reported early if its attachment exists and was never attached.
 func TestReportedEarly(t *testing.T) {
 	begun := func(a *ledger.Attachment) { a.Attached = false }
 	for name, test := range map[string]struct {
@@ -127,7 +126,7 @@ func TestReportedEarly(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	// One that needs no attachment is reported without one, whatever somebody has made for it.
+	// A volume that needs no attachment is reported without it, even if somebody made an attachment.
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	made := ledger.Attachment{Name: ledger.AttachmentName(iscsi, "well"), UID: "i", Version: "1", Driver: iscsi.Driver, Node: "well", Inline: iscsi}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, made, nodeAs("well", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }))
@@ -137,8 +136,7 @@ func TestReportedEarly(t *testing.T) {
 	}
 }
 
-// Audit looks at all volumes and at all books, and lists what it finds by invariant, volume
-// and node.
+// Audit checks all volumes and books, and sorts its findings by invariant, volume and node.
 func TestAuditOfAll(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "a"}
 	begun := func(n ledger.NodeName) ledger.Event {
@@ -161,9 +159,8 @@ func TestAuditOfAll(t *testing.T) {
 	}
 }
 
-// What is left to do when nothing is under way: steps, each told once, grants to take back,
-// and tickets to decide on; not those that wait for something. It is listed in the order of
-// the invariants.
+// With nothing in flight, the work left is steps (each once), grants to take back, and tickets to decide
+// on, sorted by invariant.
 func TestLeftToDo(t *testing.T) {
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -192,7 +189,7 @@ func TestLeftToDo(t *testing.T) {
 	}
 }
 
-// What is attached where it is wanted is to be reported, by whoever writes that.
+// A wanted and attached volume has to be reported, in both modes.
 func TestUnreportedAtRest(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	other := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2"}}}
@@ -218,8 +215,7 @@ func TestUnreportedAtRest(t *testing.T) {
 	}
 }
 
-// Of two rules' times that one counts which is over first, and of two that are over the one
-// that ends the rights of all at the node; no rule is none.
+// The earlier of two rules' times counts; of two that are over, the rule that ends all rights at the node.
 func TestSooner(t *testing.T) {
 	none, soon, late := forcing{}, forcing{Rule: AfterPodGone, Left: time.Second}, forcing{Rule: AfterUnreachable, Left: time.Minute}
 	over := forcing{Rule: OutOfService}
@@ -232,7 +228,7 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-// The end of what was written of a volume while it was Moorage's business.
+// Leave ends what Moorage wrote about a volume that it no longer manages.
 func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
@@ -257,7 +253,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// The books of a node are right when they count what is there.
+// A node's books must count the facts.
 func TestBooksThatAreWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold that says that its volume may be in use at another node, too, until that one is
-// forced, is looked at again when it is: nothing else may ever touch the volume.
+// A hold may say that its volume may be in use at another node until a rule of force holds there. It is
+// checked again at that time: no event may ever touch the volume.
 func TestHoldAwaitsForceElsewhere(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

@@ -9,10 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Who keeps an exclusive volume from a request: who has it and does not give way to the
-// request; and who asks for it, to a scheduler always and to the controller if it ranks
-// before. Nobody does at a fenced node, who asks not where the volume can't be used, and
-// the requester itself never.
+// A holder that does not yield keeps an exclusive volume from a request. So does an asking user: always for
+// a scheduler, and for the controller by rank. Users at a fenced node don't.
 func TestWhoBlocks(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	ticket := func(kind ledger.TicketType, phase ledger.TicketPhase, created int64) ledger.Event {
@@ -69,7 +67,7 @@ func TestWhoBlocks(t *testing.T) {
 	}
 }
 
-// What keeps a request from a node for want of slots, and how many it says that there are.
+// The reason for a full node, and the number of slots in it.
 func TestWhatIsFull(t *testing.T) {
 	volume := func(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: handle} }
 	most := int32(2)
@@ -136,8 +134,7 @@ func TestWhatIsFull(t *testing.T) {
 	}
 }
 
-// Slots are looked for of each driver of which a request needs any, once, in the order of
-// its needs.
+// Slots are checked once for each driver that a request needs, in the order of its needs.
 func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) { l.Apply(auditTime, ledger.Driver{Name: "nfs", Version: "1"}) })
 	w := view{snapshot: s, now: auditTime}
@@ -149,8 +146,7 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	}
 }
 
-// How many a volume may serve is what is known of it, or else what the request says; a
-// policy has the last word where no access mode is named.
+// The known access mode of a volume counts, or else the request's, or the policy's if none is named.
 func TestAccessOfAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	placeholder := ledger.UnboundClaim("d", "u")
@@ -178,8 +174,7 @@ func TestAccessOfAVolume(t *testing.T) {
 	}
 }
 
-// Pods that are tried with a volume keep it from others elsewhere, and that of one pod
-// anywhere.
+// Pods in a dry run keep their volume from other nodes, and a volume for one pod from all nodes.
 func TestTriedWithAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	user := func(uid string, v ledger.VolumeID) ledger.Pod {

@@ -9,17 +9,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Brake is what holds the time of AfterUnreachable for a node: more nodes of its zone, or of
-// the whole cluster, are unreachable than the policy permits (docs/decisions/0054).
+// Brake stops the time of AfterUnreachable for a node: more nodes of its zone or of the cluster are
+// unreachable than the policy permits (docs/decisions/0054).
 type Brake struct {
 	Zone ledger.Zone
 	Over ledger.MaxUnreachable // the policy's bound
 }
 
-// IsZero says whether nothing holds the time.
+// IsZero says whether nothing stops the time.
 func (b Brake) IsZero() bool { return b == Brake{} }
 
-// String says which nodes are unreachable.
+// String names the unreachable nodes.
 func (b Brake) String() string {
 	where := "of the cluster"
 	switch z := b.Zone; {
@@ -40,15 +40,15 @@ func (b Brake) String() string {
 	return fmt.Sprintf("more than %d, or %d%%, of the nodes %s", b.Over.Nodes, b.Over.Percent, where)
 }
 
-// unreachableAt makes a reason of a node that is not ready or was deleted, with what is known of
-// the rule of force that will be over first.
+// unreachableAt completes a reason for a node that is not Ready or deleted, with the rule of force that
+// will hold first.
 func unreachableAt(reason Reason, n *ledger.Node, f forcing) Reason {
 	reason.Code, reason.Seconds, reason.Brake = NodeUnreachable, secondsLeft(f), f.Brake
 	reason.NodeDeleted = n == nil || !n.Exists
 	return reason
 }
 
-// sayBrake says in the hold why no time runs for its place, where it says nothing else.
+// sayBrake writes into the hold why no time runs for its place, if the hold has no other reason.
 func (p *planner) sayBrake(h *ledger.Hold, place *ledger.NodeVolume, f forcing) {
 	if f.Rule == "" && !f.Brake.IsZero() && h.Reason == "" {
 		reason := unreachableAt(Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}, p.snapshot.Node(place.Node), f)
@@ -56,10 +56,9 @@ func (p *planner) sayBrake(h *ledger.Hold, place *ledger.NodeVolume, f forcing) 
 	}
 }
 
-// unreachable is the rule whose time runs while nothing is heard of a node. What is taken
-// already by it, as the hold says, is taken to the end. Otherwise its time does not run while
-// too many nodes are unreachable at once, and begins anew when that is over: those that are
-// about to come back have not been heard of yet.
+// unreachable is the rule of a silent node's time. A volume that the hold says is being taken by this rule
+// is taken to the end. Otherwise the time stops while too many nodes are unreachable, and starts anew
+// afterwards: returning nodes have not been heard of yet.
 func unreachable(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node, policy ledger.Policy, t timing, now time.Time) forcing {
 	t.continues = !t.whole
 	if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
@@ -71,8 +70,8 @@ func unreachable(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node, policy led
 	return t.run(v, n, now)
 }
 
-// braked is what holds the time for a node now; zero: nothing does, and the time begins when
-// the last brake was lifted, if that was later.
+// braked returns the brake of a node's time. If it is zero, the time begins at the last release of a brake,
+// if that was later.
 func (t *timing) braked(s ledger.Snapshot, n *ledger.Node, policy ledger.Policy) Brake {
 	most := maxUnreachable(policy)
 	if zone, on := s.Exceeded(n, most); on {
@@ -84,8 +83,8 @@ func (t *timing) braked(s ledger.Snapshot, n *ledger.Node, policy ledger.Policy)
 	return Brake{}
 }
 
-// Braked is what holds the times of a policy, AfterUnreachable and that of its NetworkFence, for a
-// volume at a node that is not Ready; zero: nothing does, or its policy has no such time.
+// Braked returns the brake on AfterUnreachable, and on the time of a policy's NetworkFence, for a volume at
+// a node that is not Ready. It is zero if nothing stops the time or the policy has none.
 func Braked(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) Brake {
 	policy := policyOf(s, v)
 	most := maxUnreachable(policy)
@@ -95,20 +94,20 @@ func Braked(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) Brake {
 	return Brake{}
 }
 
-// timed says whether a policy has a time that is held while too many nodes are unreachable.
+// timed says whether a policy has a time that a brake can stop.
 func timed(policy ledger.Policy) bool {
 	fence := policy.NetworkFence
 	return afterUnreachable(policy) >= 0 || fence.Class != "" && fence.After != nil && *fence.After >= 0
 }
 
-// HeldZone is a zone, or the whole cluster, in which the times of a policy do not run.
+// HeldZone is a zone, or the whole cluster, where a brake stops the times of a policy.
 type HeldZone struct {
 	Brake
-	*ledger.ZoneNodes // the zone's nodes, and those of them that can't be reached
+	*ledger.ZoneNodes // the zone's nodes, and the unreachable ones
 }
 
-// HeldZones lists where the times of the policy of a driver and a class do not run now, see Braked:
-// more nodes are unreachable there than the policy permits.
+// HeldZones lists the zones where a brake stops the times of the policy of a driver and a class (see
+// Braked).
 func HeldZones(s ledger.Snapshot, driver, class string) []HeldZone {
 	policy := PolicyFor(s, driver, class)
 	if !timed(policy) {

@@ -11,16 +11,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// braked is a cluster of one zone, in which the node "dead" of concerned and others of it fall
-// silent at 1000 s. The policy's time is two minutes.
+// braked is a cluster of one zone whose node "dead" and others fall silent at 1000 s. The policy's time is
+// two minutes.
 type braked struct {
-	others int  // that fall silent with it
-	back   int  // of these, that are back at 1300 s
-	fence  bool // the hold says that the volume is being taken, by rule, in the outage since
+	others int  // other nodes that fall silent
+	back   int  // the number of them that return at 1300 s
+	fence  bool // the hold says that the rule takes the volume in the outage since then
 	rule   string
 	since  int64
 	policy ledger.Policy
-	before time.Duration // that another leader has measured of this outage
+	before time.Duration // measured by another leader in this outage
 }
 
 func (b braked) at(t *testing.T, now time.Time) forcing {
@@ -54,8 +54,7 @@ func (b braked) at(t *testing.T, now time.Time) forcing {
 	return fence(s, v, "dead", now)
 }
 
-// The time of a node that nothing is heard of runs unless too many others are silent, too; and
-// begins anew when they are no more. What the hold says is being taken is taken.
+// The time of a silent node runs unless too many others are silent, and begins anew when they return.
 func TestBrake(t *testing.T) {
 	permits := func(m ledger.MaxUnreachable) ledger.Policy { return ledger.Policy{MaxUnreachable: &m} }
 	for name, test := range map[string]struct {
@@ -89,7 +88,7 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-// An earlier rule that needs no time goes on, and says nothing of what another one waits for.
+// An earlier rule without a time continues, and the reason omits the brake on another rule.
 func TestBrakeAndOtherRules(t *testing.T) {
 	held := forcing{Brake: Brake{ledger.Zone{Name: "a"}, ledger.DefaultMaxUnreachable()}}
 	taint, gone := forcing{Rule: OutOfService}, forcing{Rule: AfterPodGone, Left: time.Minute, Limit: time.Hour, Step: time.Minute}
@@ -122,7 +121,7 @@ func TestBrakeAndOtherRules(t *testing.T) {
 	}
 }
 
-// What holds the time names the zone and how many nodes the policy permits.
+// The reason for a brake names the zone and the policy's limit of nodes.
 func TestBrakeWords(t *testing.T) {
 	share, number, both := ledger.MaxUnreachable{Percent: 55}, ledger.MaxUnreachable{Percent: 100, Nodes: 3}, ledger.MaxUnreachable{Percent: 40, Nodes: 3}
 	for want, b := range map[string]Brake{
@@ -141,7 +140,7 @@ func TestBrakeWords(t *testing.T) {
 	}
 }
 
-// Brakes are told of drivers whose time would run.
+// Brakes are listed for drivers that have a time.
 func TestBrakesOfADriver(t *testing.T) {
 	two, never, all := 2*time.Minute, time.Duration(-1), ledger.MaxUnreachable{Percent: 100}
 	fence := ledger.NetworkFence{Class: "f", After: &two}
@@ -151,7 +150,7 @@ func TestBrakesOfADriver(t *testing.T) {
 	}{
 		"of a NetworkFence":      {ledger.Policy{NetworkFence: fence}, 2},
 		"others' NetworkFences":  {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "f"}}, 0},
-		"a time":                 {ledger.Policy{AfterUnreachable: &two}, 2}, // their zone and the cluster
+		"a time":                 {ledger.Policy{AfterUnreachable: &two}, 2}, // the zone and the cluster
 		"no time":                {ledger.Policy{}, 0},
 		"never":                  {ledger.Policy{AfterUnreachable: &never}, 0},
 		"a time, and no bound":   {ledger.Policy{AfterUnreachable: &two, MaxUnreachable: &all}, 0},
@@ -171,8 +170,7 @@ func TestBrakesOfADriver(t *testing.T) {
 	}
 }
 
-// Fit goes by whether time has fenced a node, which may be another's doing: a pod that did not
-// fit is tried again.
+// A pod that did not fit is tried again when time fences a node, also if another node's return caused that.
 func TestEasedByTheZone(t *testing.T) {
 	l := ledger.New()
 	put := func(name, version string, ready ledger.Readiness) {

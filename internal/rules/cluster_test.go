@@ -14,36 +14,35 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// cluster is what the tests of this package play in: test/world with its API
-// server, machines, disks and judge, an attacher, and one controller with its
-// ledger. Everything is deterministic and happens when a method says so.
+// cluster is the setting of this package's tests: test/world with its API server, machines, disks and
+// judge, an attacher, and one controller with its ledger. It is deterministic, and acts only through its
+// methods.
 type cluster struct {
 	*world.World
 	uids map[string]int
 	arb  rules.Arbiter
 
-	hangs   bool // drivers do not answer to moorage-node
-	prompt  bool // moorage-node looks and writes before the answer to a question is read
+	hangs   bool // drivers don't answer moorage-node
+	prompt  bool // moorage-node looks and writes before the question's answer is read
 	untimed bool // see ledger.NoForceOnTimeout
 	csi     driver
 	refuses map[string]bool // writes that the API server refuses: an action, or an action and a node
-	stock   *stock          // the attach/detach controller, nil in Standalone mode
+	stock   *stock          // the attach/detach controller; nil in Standalone mode
 
 	// The controller's side.
 	ledger *ledger.Ledger
 	memory *protocol.Memory
 	term   int64
 	watch  []world.Change   // not yet seen by the controller
-	ahead  map[object]int64 // the newest versions that answers have shown
-	lag    bool             // events wait in watch until they are delivered
-	behind []world.Kind     // kinds of which no event is delivered for now
-	mutes  func() bool      // whether the next creation is not answered
-	flying []unanswered     // creations that were sent, and not answered
+	ahead  map[object]int64 // the newest versions in answers
+	lag    bool             // events stay in watch until deliver
+	behind []world.Kind     // kinds without event delivery for now
+	mutes  func() bool      // whether the next creation gets no answer
+	flying []unanswered     // creations in flight without an answer
 
 	trace func(format string, args ...any)
 }
 
-// object names an object of the API.
 type object struct {
 	kind world.Kind
 	key  string
@@ -59,14 +58,14 @@ func newCluster() *cluster {
 	return c
 }
 
-// begin begins a term of the controller, with an empty ledger.
+// begin starts a term of the controller with an empty ledger.
 func (c *cluster) begin() {
 	c.term++
 	c.watch, c.ahead = nil, map[object]int64{}
 	c.ledger, c.memory = ledger.New(), &protocol.Memory{Epoch: c.term}
 }
 
-// pass lets time pass, and has the controller hear of it.
+// pass advances the clock of the cluster and the controller.
 func (c *cluster) pass(d time.Duration) {
 	c.readLeases()
 	c.Now = c.Now.Add(d)
@@ -88,13 +87,13 @@ func (c *cluster) readLeases() {
 	}
 }
 
-// uid makes a UID that tells of what it is: the n-th object of that name.
+// uid makes a readable UID: the n-th object of a name.
 func (c *cluster) uid(name string) string {
 	c.uids[name]++
 	return name + "." + strconv.Itoa(c.uids[name])
 }
 
-// sync hands what has changed to the controller: at once, or when it is delivered.
+// sync hands changes to the controller, at once or by deliver.
 func (c *cluster) sync() {
 	changes := c.Log
 	c.Log = nil
@@ -107,9 +106,8 @@ func (c *cluster) sync() {
 	}
 }
 
-// deliver hands the controller the oldest event of one kind of object that is
-// on its way. Kinds overtake each other, objects of one kind do not. What an answer
-// has shown in a newer version is not shown again.
+// deliver hands the controller the oldest event of a kind. Events of one kind stay in order; kinds overtake
+// each other. An event is dropped if an answer has shown a newer version.
 func (c *cluster) deliver(kind int) bool {
 	var kinds []world.Kind
 	first := map[world.Kind]int{}
@@ -140,7 +138,7 @@ func (c *cluster) flush() {
 	}
 }
 
-// saw takes in what an answer to the controller shows.
+// saw takes in the objects of an answer to the controller.
 func (c *cluster) saw(facts []ledger.Event) {
 	for _, e := range facts {
 		k, key := world.Identify(e)
@@ -151,27 +149,27 @@ func (c *cluster) saw(facts []ledger.Event) {
 
 func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }
 
-// put writes an object as somebody does whom nobody asks.
+// put writes an object as an actor outside Moorage.
 func (c *cluster) put(e ledger.Event) {
 	c.Put(e)
 	c.sync()
 }
 
-// drop deletes an object at once, whatever finalizers it has.
+// drop deletes an object at once, despite finalizers.
 func (c *cluster) drop(k world.Kind, key string) {
 	c.Drop(k, key)
 	c.sync()
 }
 
-// ask is a request of anybody but the controller.
+// ask sends a request of an actor other than the controller.
 func (c *cluster) ask(r world.Request) world.Answer {
 	a := c.Serve(r)
 	c.sync()
 	return a
 }
 
-// restart replaces the controller by a new one, which lists everything anew. Its first list
-// of PersistentVolumes is older than those that are named.
+// restart replaces the controller by a new one with fresh lists. Its first list of PersistentVolumes lacks
+// the named ones.
 func (c *cluster) restart(unseen ...string) {
 	c.begin()
 	if c.untimed {
@@ -192,13 +190,12 @@ func (c *cluster) restart(unseen ...string) {
 	}
 }
 
-// one is an object of the API; the zero value where there is none.
+// one returns an object of the API, or the zero value.
 func one[T ledger.Event](c *cluster, k world.Kind, key string) T {
 	e, _ := c.Get(k, key).(T)
 	return e
 }
 
-// list lists the objects of a kind, in the order of their keys.
 func list[T ledger.Event](c *cluster, k world.Kind) []T {
 	all := make([]T, 0, len(c.Keys(k)))
 	for _, e := range c.List(k) {
@@ -223,7 +220,6 @@ func sortedVolumes[V any](m map[ledger.VolumeID]V) []ledger.VolumeID {
 
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// volumeName names a volume for people: by its PersistentVolumes.
 func volumeName(c *cluster, v ledger.VolumeID) string {
 	for _, pv := range list[ledger.PersistentVolume](c, world.PersistentVolumes) {
 		if pv.Volume == v {

@@ -30,7 +30,7 @@ func newScript() *script {
 	return s
 }
 
-// args are a command's words: bare ones by position, others by key.
+// args are the words of a command: bare words by position, others by key.
 type args struct {
 	words []string
 	keys  map[string]string
@@ -87,7 +87,6 @@ func (a args) duration(key string) *time.Duration {
 	return &d
 }
 
-// command runs one line and returns what it prints.
 func (s *script) command(line string) string {
 	s.out.Reset()
 	a := parse(line)
@@ -108,7 +107,7 @@ func (s *script) command(line string) string {
 	return s.out.String()
 }
 
-// podNamed returns the newest pod of a name, or the pod with that UID.
+// podNamed returns the newest pod with a name, or the pod with that UID.
 func (s *script) podNamed(name string) (ledger.Pod, bool) {
 	if p, ok := s.Pod(name); ok {
 		return p, true
@@ -163,7 +162,7 @@ func (s *script) rank(a args) {
 	}
 }
 
-// try adds pods to a dry run, or takes them from it; untry ends it.
+// try adds pods to a dry run, or takes them away. untry ends it.
 func (s *script) try(a args) {
 	if s.delta == nil {
 		s.delta = &ledger.Delta{}
@@ -208,7 +207,7 @@ func (s *script) plan(a args) {
 	}
 }
 
-// doSteps executes a volume's next steps, and nothing else.
+// doSteps executes the next steps of a volume only.
 func (s *script) doSteps(a args) {
 	id := s.volumeNamed(a.get("volume", ""))
 	for _, step := range s.arb.Plan(s.snapshot(), id, s.Now).Steps {
@@ -245,7 +244,7 @@ func (s *script) keeps(a args) {
 	}
 }
 
-// run lets everything run until nothing moves, and says what is left to do.
+// run runs everything until nothing moves, and lists the work left.
 func (s *script) run(args) {
 	if !s.settle() {
 		s.trace("NEVER SETTLES")
@@ -266,7 +265,7 @@ func (s *script) advance(a args) {
 	s.pass(d)
 }
 
-// untimedForce has no time force a detach, but where a policy says after which.
+// untimedForce allows a forced detach by time only if a policy sets the time.
 func (s *script) untimedForce(args) {
 	s.untimed = true
 	s.ledger.Apply(s.Now, ledger.NoForceOnTimeout{})

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// concerned is a ledger with a node that is well, one that is dead, and an exclusive
-// volume that a pod wants at a node.
+// concerned is a ledger with a healthy node, a dead node, and an exclusive volume that a pod wants at a
+// node.
 func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, more ...func(*ledger.Ledger)) (ledger.Snapshot, *ledger.Volume, Need) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -39,8 +39,7 @@ func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, mo
 	return s, s.Volume(id), PodRequest(s, s.Pod("p")).Needs[0]
 }
 
-// The hold names the node that is well, and what it says is about the dead one:
-// advice has to name that.
+// The hold names the healthy node, but its reason is about the dead node. Advice must name the dead node.
 func TestConcernNamesTheNodeOfTheReason(t *testing.T) {
 	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldUnknown, Reason: NodeUnreachable})
 	r, ok := Arbiter{}.Concern(s, v, time.Unix(1000, 0))
@@ -49,8 +48,8 @@ func TestConcernNamesTheNodeOfTheReason(t *testing.T) {
 	}
 }
 
-// Where there is no attachment, nothing is being attached: the hold's own reason
-// stands, or the volume is not granted yet.
+// Without an attachment nothing is being attached: the reason is the hold's, or that the volume is not
+// granted yet.
 func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s, _, need := concerned(t, "dead", "dead", ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable})
@@ -63,8 +62,8 @@ func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	}
 }
 
-// Nothing is said where no node has the volume, and that a node is fenced only where the
-// hold says so, too: it is what a ticket there has to be told.
+// Without the volume at a node there is no reason. NodeFenced is given only if the hold says so, since a
+// ticket there has to be told.
 func TestConcern(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -97,8 +96,8 @@ func TestConcern(t *testing.T) {
 	}
 }
 
-// A volume is next for a pod at whose node another controller has attached it already, while
-// the detach from the holder's node fails: that is what the pod waits for, and not itself.
+// A pod whose node has the volume attached by another controller waits for the failing detach at the
+// holder's node, not for itself.
 func TestNobodyWaitsForItself(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -129,8 +128,7 @@ func TestNobodyWaitsForItself(t *testing.T) {
 	}
 }
 
-// A shared volume is granted to nobody: what a hold from before says of nodes keeps no
-// one waiting.
+// A shared volume is granted to no node: the nodes in an old hold keep nobody waiting.
 func TestSharedVolumeIsAttaching(t *testing.T) {
 	s, _, need := concerned(t, "well", "elsewhere", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		l.Apply(time.Unix(1000, 0), ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})

@@ -15,26 +15,25 @@ import (
 
 const conformanceDoc = "../../docs/internals/conformance-controller.md"
 
-// likeness says how what we do compares with the attach/detach controller.
+// likeness compares Moorage with the attach/detach controller.
 type likeness string
 
 const (
 	same     likeness = "as upstream"
-	stricter likeness = "stricter" // we do less than upstream, or later, because it is not safe
-	better   likeness = "better"   // upstream's users would want it so
+	stricter likeness = "stricter" // Moorage does less, or later, for safety
+	better   likeness = "better"   // an improvement for upstream's users
 	differs  likeness = "differs"
-	others   likeness = "not ours" // the kubelet's or the attacher's
+	others   likeness = "not ours" // the task of the kubelet or the attacher
 )
 
-// conformance is one line of the table: what upstream does, what we do instead
-// where that is something else, and the scenarios that show it. A scenario is
-// named "script NAME" (testdata/NAME.txt), "test FOLDER NAME" (a Go test) or
-// "sandbox NAME" (a scenario of test/e2e).
+// conformance is a row of the table: upstream's behaviour, Moorage's if it differs, and the scenarios that
+// show it. A scenario is "script NAME" (testdata/NAME.txt), "test FOLDER NAME" (a Go test) or "sandbox
+// NAME" (a scenario of test/e2e).
 type conformance struct {
 	row       string
 	upstream  string // the behaviour, and in brackets the test that asserts it
 	likeness  likeness
-	ours      string // what we do, and why where it differs
+	ours      string // Moorage's behaviour, and the reason for a difference
 	scenarios []string
 }
 
@@ -113,8 +112,7 @@ func tally(rows []conformance) string {
 		len(rows), counts[same], counts[stricter], counts[better], counts[differs], counts[others])
 }
 
-// shown plays a scenario's script, or says whether the test or the sandbox's
-// scenario of that name is there.
+// shown plays a scenario's script, or checks that the named test or sandbox scenario exists.
 func shown(t *testing.T, scenario string) error {
 	words := strings.Fields(scenario)
 	switch {
@@ -132,7 +130,7 @@ func shown(t *testing.T, scenario string) error {
 	return fmt.Errorf("neither script, test nor sandbox")
 }
 
-// TestRowsAreComplete: every row of the contract is there, once.
+// TestRowsAreComplete: each row of the contract is there once.
 func TestRowsAreComplete(t *testing.T) {
 	want := func(numbers ...[2]int) []string {
 		var list []string

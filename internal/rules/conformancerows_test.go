@@ -2,10 +2,9 @@
 
 package rules_test
 
-// upstreamRows are what the attach/detach controller's own tests assert. RT is
-// reconciler_test.go, CT attach_detach_controller_test.go, PT the populator's
-// test, ST the status updater's, IT test/integration/volume, AT
-// csi_attacher_test.go, E test/e2e/storage.
+// upstreamRows are the assertions of the attach/detach controller's own tests. RT is reconciler_test.go, CT
+// attach_detach_controller_test.go, PT the populator's test, ST the status updater's, IT
+// test/integration/volume, AT csi_attacher_test.go, E test/e2e/storage.
 func upstreamRows() []conformance {
 	return []conformance{
 		{"1", "nothing wanted, nothing done (RT:59)", same, "", []string{"script empty"}},
@@ -49,8 +48,8 @@ func upstreamRows() []conformance {
 	}
 }
 
-// hazardRows are what the source of the attach/detach controller, the kubelet
-// and external-attacher shows, as far as it concerns attach and detach.
+// hazardRows come from the source of the attach/detach controller, the kubelet and external-attacher, as
+// far as it concerns attach and detach.
 func hazardRows() []conformance {
 	return []conformance{
 		{"1", "iSCSI and FC attach without a VolumeAttachment, and their pods wait for volumesAttached all the same", same, "reported without one, at one node if exclusive. A FlexVolume, which no component could attach, gets an event (FlexVolumeNotAttached); at a first installation the controller does not start where a PersistentVolume is one, unless it runs with --allow-flex-volumes", []string{"script noattach", "script noattach-dead", "test internal/convert TestUniqueNames", "test controller TestFlexVolumes"}},
@@ -95,8 +94,8 @@ func hazardRows() []conformance {
 	}
 }
 
-// dutyRows are what else the attach/detach controller does for users, which nobody does once
-// kube-controller-manager runs without it.
+// dutyRows are the attach/detach controller's other services to users. Without it, no component of
+// kube-controller-manager provides them.
 func dutyRows() []conformance {
 	return []conformance{
 		{"1", "event SuccessfulAttachVolume on the pod", same, "in Standalone mode, once for each volume", []string{"test controller/attachment TestAttachIsTold"}},

@@ -9,19 +9,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Two bound pods may contend for several exclusive volumes. All volumes rank the pods in the same order, so that one pod
-// gets all of them: first comes a pod that need not wait for a volume which is attached for another one that wants the
-// same volume; then compareBound decides. A volume that is attached nowhere follows that order at each look. One that is
-// attached stays: the pods there go on with it, or nobody can (crossed).
+// Two bound pods may contend for several exclusive volumes. All volumes rank the pods in the same order, so
+// that one pod gets all of them. A pod comes last if it waits for a volume that is attached for a rival for
+// the same volume; then compareBound decides. An unattached volume follows this order at each decision. An
+// attached volume stays: its pods continue, or no pod can (crossed).
 
-// claim is a living user of a volume at a node.
 type claim struct {
 	user ledger.User
 	node ledger.NodeName
 	r    Request
 }
 
-// compareClaims is the order in which those get the volume who live at several nodes. Negative: a comes first.
+// compareClaims orders claims on the volume at several nodes. Negative: a comes first.
 func (p *planner) compareClaims(a, b claim) int {
 	x, y := p.snapshot.Pod(a.user.Pod), p.snapshot.Pod(b.user.Pod)
 	if x == nil || y == nil {
@@ -30,9 +29,9 @@ func (p *planner) compareClaims(a, b claim) int {
 	return cmp.Or(p.waitsForClaimant(x)-p.waitsForClaimant(y), compareBound(x, y)) //mutant:each-volume-by-itself
 }
 
-// waitsForClaimant is 1 for a pod that waits for another exclusive volume, which is attached elsewhere for a pod that
-// wants this one, too, or that waits for such a pod in turn; else 0. Giving this volume to such a pod would have each
-// wait for the next one.
+// waitsForClaimant is 1 if the pod waits, directly or through other pods, for an exclusive volume that is
+// attached elsewhere for another claimant of this volume; else 0. If the pod got this volume, both would
+// wait for each other.
 func (p *planner) waitsForClaimant(pod *ledger.Pod) int {
 	if p.waitsFor(pod, p.claims) {
 		return 1
@@ -40,8 +39,8 @@ func (p *planner) waitsForClaimant(pod *ledger.Pod) int {
 	return 0
 }
 
-// waitsFor says whether a pod waits for a user: for another exclusive volume than this one, which is attached elsewhere
-// for the user, or for a pod that waits for the user in turn.
+// waitsFor says whether a pod waits for a user that whom accepts: another exclusive volume of the pod is
+// attached elsewhere for the user, or for a pod that waits for the user in turn.
 func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 	seen := map[string]bool{pod.UID: true}
 	for next := []*ledger.Pod{pod}; len(next) > 0; {
@@ -75,8 +74,8 @@ func (p *planner) claims(u ledger.User) bool {
 	return u.Pod != "" && claimStateOf(p.snapshot, u) == active && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
-// contend says whether a pod gives way to another one, at another node, which ranks before it: they want more than one
-// exclusive volume both, this one among them, or the pod waits for the other one anyway.
+// contend says whether a pod gives way to a pod at another node that ranks before it: both want another
+// exclusive volume beside this one, or the pod waits for the other pod anyway.
 func (p *planner) contend(first, pod *ledger.Pod) bool {
 	return first.Node != pod.Node && (slices.ContainsFunc(p.snapshot.PodAt(first.UID), func(id ledger.VolumeID) bool {
 		v := p.snapshot.Volume(id)
@@ -84,8 +83,8 @@ func (p *planner) contend(first, pod *ledger.Pod) bool {
 	}) || p.waitsFor(pod, func(u ledger.User) bool { return u.Pod == first.UID }))
 }
 
-// givesWay is the node to which a volume goes that its hold gives to another one, and that is not attached there: a
-// pod that contends for several volumes with those who have it ranks before them all. Empty: there is none.
+// givesWay is the node that gets a volume although its hold names another node where the volume is not
+// attached: a pod ranks before all users there, and contends with them for several volumes. Empty: none.
 func (p *planner) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 	if p.mayBeAttached(place) || place.Node == ledger.Detached || slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return u.Pod == "" && claimStateOf(p.snapshot, u) != noClaim
@@ -106,23 +105,23 @@ func (p *planner) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 	return at
 }
 
-// goesAfter says whether a pod that is promised a volume goes after another one, with which it contends for several.
+// goesAfter says whether a pod with a promised volume goes after a pod that contends with it for several
+// volumes.
 func (p *planner) goesAfter(u ledger.User, holder ledger.NodeName) bool {
 	who, at := p.best(holder)
 	first, pod := p.snapshot.Pod(who.Pod), p.snapshot.Pod(u.Pod)
 	return first != nil && pod != nil && at != "" && first.UID != pod.UID && p.contend(first, pod)
 }
 
-// How the Detail of HeldElsewhere says that each of two bound pods has a volume attached which the other one waits for, and
-// which of them was bound later: the one that is told, or the one that is named.
+// Details of HeldElsewhere: two bound pods each have a volume attached that the other one waits for. They
+// say which pod was bound later: the pod that is told, or the pod that is named.
 const (
 	crossedTold  = "crossed, told"
 	crossedNamed = "crossed, named"
 )
 
-// crossed adds to the reason of a place that waits for the pods of another one, which have the volume, that one of
-// these waits in turn for a volume that is attached at this place, or for a pod that does: neither goes on before one
-// of them is deleted.
+// crossed completes the reason of a place that waits for the pods at another place: one of these pods waits
+// in turn, directly or through others, for a volume at this place. Both wait until one is deleted.
 func (p *planner) crossed(place *ledger.NodeVolume, reason Reason) Reason {
 	holder := p.volume.NodeVolume(reason.Node)
 	if reason.Code != HeldElsewhere || reason.Detail != "" || holder == nil || !holder.OccupiesSlotWithoutUse() {

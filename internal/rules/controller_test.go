@@ -15,13 +15,11 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// errRefused says that a step came to nothing: the API server refused a write, or a
-// read showed that the facts have changed.
+// errRefused says that a step did nothing: the API server refused a write, or a read found changed facts.
 var errRefused = errors.New("refused")
 
-// do carries a step out as the product does (internal/protocol): each request is served
-// by the API server's newest objects, and what its answer proves is told to the
-// ledger.
+// do carries a step out as the product does (internal/protocol). The API server's newest objects serve each
+// request, and the ledger is told what its answer proves.
 func (c *cluster) do(s rules.Step) error {
 	c.judgeStep(s)
 	if c.carry(protocol.Do(s)) == protocol.Finished {
@@ -33,8 +31,8 @@ func (c *cluster) do(s rules.Step) error {
 	return errRefused
 }
 
-// judgeStep checks that a step names what it depends on: the attachment that is at its
-// node, at its version, and the Node.
+// judgeStep checks that a step names its preconditions: the attachment at its node, its version, and the
+// Node.
 func (c *cluster) judgeStep(s rules.Step) {
 	switch s.Do {
 	case rules.Report, rules.Unreport, rules.ProveAbsent, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.MarkWanted, rules.RetryAttach:
@@ -51,11 +49,10 @@ func (c *cluster) judgeStep(s rules.Step) {
 	}
 }
 
-// carry carries a task to its end. One whose request is not answered is left where it
-// is: of a creation, nobody answers what it would read then, either; and a volume whose
-// report is in flight has no other task until that is outlasted.
+// carry carries a task to its end. An unanswered request stays in flight, and a read after an unanswered
+// creation gets no answer either.
 func (c *cluster) carry(t protocol.Task) protocol.End {
-	looked := int64(0) // when the read was served that a request without a precondition follows
+	looked := int64(0) // when the read was served before a request without a precondition
 	t, m := c.memory.Next(t, c.snapshot(), c.Now)
 	for {
 		for _, e := range m.Tell {
@@ -76,8 +73,7 @@ func (c *cluster) carry(t protocol.Task) protocol.End {
 	}
 }
 
-// send sends a request of the controller. It returns the answer, and when that was
-// served.
+// send sends a request of the controller, and returns the answer and the time of serving.
 func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (protocol.Answer, int64) {
 	if c.refuses["decide-ticket"] && r.Do == protocol.DecideTicket || c.refuses[t.Step.Do.String()] || c.refuses[t.Step.Do.String()+" "+string(t.Step.Node)] {
 		return protocol.Answer{Result: protocol.Refused}, 0
@@ -96,7 +92,7 @@ func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (proto
 		c.flying = append(c.flying, unanswered{t.Step, sent})
 		return protocol.Answer{Result: protocol.Unknown}, 0
 	case r.Do == protocol.GetObject && r.Kind == protocol.Attachments && slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.creates(r.Key) }):
-		return protocol.Answer{Result: protocol.Unknown}, 0 // else it would prove too much
+		return protocol.Answer{Result: protocol.Unknown}, 0 // another result would prove too much
 	}
 	sent.Since = looked
 	a := c.Serve(sent)
@@ -122,8 +118,7 @@ func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (proto
 	return answer, a.At
 }
 
-// decide lets the controller decide on one ticket, and says whether that
-// changed anything.
+// decide lets the controller decide on one ticket, and says whether anything changed.
 func (c *cluster) decide(id ledger.TicketID) bool {
 	s := c.snapshot()
 	t := s.Ticket(id)
@@ -137,7 +132,6 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
 }
 
-// rule decides on a pending ticket.
 func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	d := protocol.Rule(c.arb, s, t, c.Now)
 	if d.Ruling == protocol.Wait && t.Reason == string(d.Verdict.First().Code) {
@@ -148,7 +142,7 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	return c.carry(protocol.Decide(decided)) != protocol.Stale
 }
 
-// announce tells the ledger of grants before anything else is decided.
+// announce tells the ledger of grants before the next decision.
 func (c *cluster) announce(list []protocol.Decided) {
 	for _, e := range protocol.Announce(list) {
 		c.ledger.Apply(c.Now, e)
@@ -167,8 +161,8 @@ func because(v rules.Verdict) string {
 	return b.String()
 }
 
-// rounds runs controller, attacher, kubelets and the scheduler's binds until
-// nothing moves any more, and says whether that came about.
+// settle runs controller, attacher, kubelets and the scheduler's binds until nothing moves, and says
+// whether that was reached.
 func (c *cluster) settle() bool {
 	for range 200 {
 		if !c.round() {
@@ -207,8 +201,8 @@ func (c *cluster) round() bool {
 	return did
 }
 
-// speak has the moorage-node of a machine look and write, where one runs. Only answers are
-// told: what it writes by itself comes with each mount.
+// speak has the moorage-node of a machine look and write, if it runs there. Only answers are returned: its
+// other writes come with each mount.
 func (c *cluster) speak(m *world.Machine) bool {
 	before, _ := c.Word(m.Node)
 	did := c.Look(m) && c.Write(m)
@@ -245,7 +239,6 @@ func answerText(c *cluster, a ledger.UnstageAnswer) string {
 	return text
 }
 
-// bindReserved binds the pods that are reserved.
 func (c *cluster) bindReserved() bool {
 	did := false
 	for _, p := range list[ledger.Pod](c, world.Pods) {
@@ -278,7 +271,7 @@ func (c *cluster) volumes() []ledger.VolumeID {
 	return ids
 }
 
-// stepText words a step for transcripts.
+// stepText describes a step for transcripts.
 func (c *cluster) stepText(s rules.Step) string {
 	text := s.Do.String() + " " + volumeName(c, s.Volume)
 	if s.Node != "" {
@@ -296,7 +289,7 @@ func (c *cluster) stepText(s rules.Step) string {
 		text += " by " + s.Who
 	case rules.RemovePod:
 		text += " " + s.UID
-	default: // volume and node say it all
+	default: // volume and node are enough
 	}
 	if s.Rule != "" {
 		text += " rule=" + s.Rule

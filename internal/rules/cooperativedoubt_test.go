@@ -4,7 +4,8 @@ package rules_test
 
 import "testing"
 
-// A controller in Cooperative mode goes on to say what is in doubt of a shared volume while its Node does not exist.
+// In Cooperative mode a controller keeps reporting the doubts about a shared volume while its Node does not
+// exist.
 func TestDoubtOfASharedVolumeInCooperativeMode(t *testing.T) {
 	for name, lines := range map[string]string{"Standalone": "restart\nrun", "Cooperative": "cooperative\nrestart\nrun\nshow volume=pv-1\nstandalone"} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +40,8 @@ show volume=pv-1
 	}
 }
 
-// What a ticket has at a machine whose node's name another one takes is not detached on the word of that one, in Cooperative mode either,
-// where volumesAttached does not name it.
+// Another machine takes the node name of a ticket's machine. The ticket's volume is not detached on the new
+// machine's word, also in Cooperative mode if volumesAttached omits it.
 func TestTicketAtAMachineThatIsReplacedInCooperativeMode(t *testing.T) {
 	shared := "pv pv-1 claim=data access=RWX\nticket mine type=Manual node=worker-2 claims=data\nrun\n"
 	target := "pv pv-1 claim=data\npolicy migrate liveMigration\npod vm claim=data\nreserve vm node=worker-1\nrun\n" +

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What a ticket of a queue is told, and whether slots are handed out to it: what must end a
-// wait comes first, and one that was told why it waits asks anew before it is granted.
+// A queued ticket is told why it waits. A refusal that ends the wait comes first. A ticket that was told to
+// wait asks again before its grant.
 func TestDecide(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(code ledger.Code) func(*ledger.Ticket) {
@@ -58,8 +58,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What a ticket gets is given to it, and what it waits for is kept for it where it keeps
-// slots; nothing is where it waits for others, or is refused for good.
+// A granted or waiting ticket gets or keeps its slots, but not a ticket that waits for others or is refused
+// for good.
 func TestHandOut(t *testing.T) {
 	inTheWay := dataAt("q", "dead", ledger.PodLive)
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
@@ -91,8 +91,7 @@ func TestHandOut(t *testing.T) {
 	}
 }
 
-// Who has a volume comes before who merely lives at a node, and these before those who ask;
-// of several the first.
+// Holders come first, then users that live at a node, then tickets that ask. The first of several counts.
 func TestBlockedAt(t *testing.T) {
 	asks := func(name string, n ledger.NodeName) ledger.Event { return asksAt(name, ledger.TypeManual, n) }
 	for name, test := range map[string]struct {
@@ -119,8 +118,7 @@ func TestBlockedAt(t *testing.T) {
 	}
 }
 
-// What a hold from before says of another node is in nobody's way where the volume is shared
-// by now, nor where it has the volume here.
+// An old hold's node blocks nobody if the volume is shared by now, or the hold has it here.
 func TestMissingByTheHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	migrates := []ledger.Event{alive, ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive), migration("m", "well", ledger.TicketGranted)}
@@ -149,8 +147,8 @@ func TestMissingByTheHold(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment is missing where its node does not list it yet, or where
-// another node may still have it.
+// A volume that needs no attachment is missing while its node does not list it, or while another node may
+// have it.
 func TestMissingWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	lists := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }
@@ -173,7 +171,7 @@ func TestMissingWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// Why a need is not met names it as it was asked for; one that is broken says so first.
+// The reason for an unmet need names the need as it was asked for. A broken need comes first.
 func TestExplainNamesTheNeed(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive))
 	for _, test := range []struct {
@@ -190,8 +188,7 @@ func TestExplainNamesTheNeed(t *testing.T) {
 	}
 }
 
-// A hold that gives its volume to no node has nothing to say, wherever the volume still is;
-// nor does one say that a node is fenced where nothing of the volume is.
+// A hold without a node has no reason, and none reports a fenced node without the volume.
 func TestConcernOfAHold(t *testing.T) {
 	fencing := ledger.Hold{Reason: NodeFenced}
 	gone := nodeAs("dead", outOfOrder)
@@ -213,7 +210,7 @@ func TestConcernOfAHold(t *testing.T) {
 	}
 }
 
-// There is nothing to do about a volume that nobody knows, or that does not exist yet.
+// An unknown volume, or one that does not exist yet, has no steps.
 func TestPlanOfWhatIsNotThere(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d"},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}, dataAt("q", "well", ledger.PodLive))

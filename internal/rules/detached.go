@@ -9,15 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket for ledger.Detached asks that its volumes be at no node. It has its place beside the
-// nodes: it is ranked, granted and kept by the rules that are true of a ticket at a node, and its
-// volumes' holds name it with ledger.Detached for a node. So nobody else is granted them, and no
-// attachment is made, since the hold gives them to no node. What differs is here.
+// A ticket for ledger.Detached asks that its volumes be at no node. It is treated as if ledger.Detached
+// were a node: the same rules rank, grant and keep it, and its volumes' holds name it with ledger.Detached
+// as node. This keeps other users from a grant, and no attachment is made since the hold names no node. The
+// differences are in this file.
 
-// keptFrom says which tickets keep a volume from a request at a node, since it is to be at none.
-// An exclusive volume is kept by view.others, too; others of a volume that many share keep nobody
-// from it, and a live migration only these. One that only asks is passed over as long as somebody
-// has the volume whom it can't take it from.
+// keptFrom lists the tickets that keep a volume detached, and so from a request at a node. view.others does
+// this for an exclusive volume too. Other tickets do not keep a shared volume from a request, and a live
+// migration is kept only by these. A ticket that only asks is passed over while a user has the volume and
+// the ticket can't take it.
 func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	place := v.KeptDetached()
 	if place == nil || w.node == ledger.Detached {
@@ -33,9 +33,10 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// doubted says which ticket, that a leader before this process may have granted, keeps a volume from one at a node. Of a
-// volume that many share that is one that keeps it detached, or is at a node while this one would keep it detached. Where
-// somebody has an exclusive volume at the node, no leader has granted it elsewhere.
+// doubted names a ticket that an earlier leader may have granted and that keeps a volume from the request
+// at a node. For a shared volume it is a ticket that keeps the volume detached, or a ticket at a node if
+// this request keeps it detached. While a user has an exclusive volume at the node, no leader has granted
+// it elsewhere.
 func (w view) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 	exclusive := exclusive(told(w.snapshot, v, need.Access))
 	for i := range v.NodeVolumes {
@@ -52,13 +53,12 @@ func (w view) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 	return Reason{}, false
 }
 
-// mayBeGranted says whether a leader before this process may have granted a pending ticket.
+// mayBeGranted says whether an earlier leader may have granted a pending ticket.
 func mayBeGranted(t *ledger.Ticket) bool {
 	return t != nil && t.Phase == ledger.TicketPending && t.InDoubt
 }
 
-// inUse says whether somebody has a volume at any node whom a ticket that asks for it to be
-// detached waits for.
+// inUse says whether a volume has a user at any node that a ticket for a detached volume waits for.
 func (w view) inUse(v *ledger.Volume) bool {
 	return slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return p.Node != ledger.Detached && !fenced(w.snapshot, v, p.Node, w.now) && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
@@ -68,8 +68,8 @@ func (w view) inUse(v *ledger.Volume) bool {
 	})
 }
 
-// neverAttached says which volumes of a ticket nobody can keep from nodes, since they are used
-// without being attached.
+// neverAttached lists the volumes of a ticket that are used without an attachment: Moorage can't keep them
+// from nodes.
 func neverAttached(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	if t.Node != ledger.Detached {
 		return nil
@@ -84,9 +84,8 @@ func neverAttached(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	return reasons
 }
 
-// detached says whether a granted ticket's volumes are attached nowhere, and else where one may
-// be. Their holds have to say that they are kept detached: no attachment is made from then on,
-// by whichever leader.
+// detached says where a granted ticket's volumes may still be attached. Their holds have to say that they
+// are kept detached: then no leader makes an attachment.
 func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	reasons := neverAttached(s, t)
 	for _, need := range TicketRequest(s, t).Needs {
@@ -114,11 +113,11 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 	return reasons
 }
 
-// somewhere says where a volume is, or may be: stricter than mayBeAttached, as who works on a
-// detached volume asks for its being nowhere, and not for whose turn it is. What a kubelet lists
-// in use counts though nothing is attached there. Only a ticket that was told that it is satisfied
-// stays so where a pod is bound past it: a kubelet lists what a pod there is to use, and mounts
-// nothing that has not been attached since. It may have a mount of before where remains says so.
+// somewhere says where a volume is or may be. It is stricter than mayBeAttached: a tool that works on a
+// detached volume relies on its being nowhere. A kubelet's list counts without an attachment. If the ticket
+// was told that it is satisfied, and a pod was bound past it, the ticket stays satisfied: a kubelet lists
+// the pod's volumes at once, and mounts only what was attached since. An older mount may exist if remains
+// says so.
 func (p *planner) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.NodeVolumes {
@@ -132,7 +131,7 @@ func (p *planner) somewhere(told bool) []Reason {
 			reasons = append(reasons, p.mountOf(place))
 		}
 	}
-	for _, f := range p.hold.Fences { // where nothing but the hold tells of it
+	for _, f := range p.hold.Fences { // only the hold tells of it
 		place := &ledger.NodeVolume{Node: f.Node}
 		if p.volume.NodeVolume(f.Node) == nil && len(reasons) < fewUsers && p.remains(place) {
 			reasons = append(reasons, p.mountOf(place))
@@ -141,10 +140,10 @@ func (p *planner) somewhere(told bool) []Reason {
 	return reasons
 }
 
-// remains says whether a volume that is attached to a node no more may be mounted there still, whatever
-// its kubelet lists and whoever is there: what the list says is in doubt; or moorage-node has found the
-// volume there, or may be at work on it; or the hold says that it was taken from there by force while it
-// was in use, and neither does that outage last nor is that boot over.
+// remains says whether a detached volume may still be mounted at a node, whatever its kubelet lists and
+// whatever users are there. It may if the list is in doubt; if moorage-node has found the volume there or
+// may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
+// but the boot is not.
 func (p *planner) remains(place *ledger.NodeVolume) bool {
 	n, id := p.snapshot.Node(place.Node), p.volume.ID
 	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
@@ -155,7 +154,6 @@ func (p *planner) remains(place *ledger.NodeVolume) bool {
 		taken && f.InUse && !p.snapshot.BootOver(n, f.SystemUUID, f.BootID)
 }
 
-// mountOf is the reason of a volume that remains at a node.
 func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
 	if n.SaysHas(p.volume.ID) || n.MayBeUnstaged(p.volume.ID) {
@@ -165,9 +163,8 @@ func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 	return reason
 }
 
-// mayBeInUse says whether a volume without an attachment may be mounted at a node: its kubelet
-// lists it, or the hold of one that needs no attachment gave it to the node, and no rule of force
-// stands in for the kubelet's word.
+// mayBeInUse says whether an unattached volume may be mounted at a node: its kubelet lists it, or it needs
+// no attachment and the hold gave it to the node, and no rule of force overrides the kubelet.
 func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
 	if !place.InUse && !place.WithoutAttachment() {
 		return false
@@ -176,8 +173,8 @@ func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
 	return usage != usageFenced && usage != usageNone
 }
 
-// staysDetached is the reason that a volume is kept from every node: for the ticket that ranks
-// first of those that keep it.
+// staysDetached is the reason for a volume that is kept from every node. It names the first in rank of the
+// tickets that keep it.
 func (p *planner) staysDetached(reason Reason) Reason {
 	var first Request
 	for _, u := range p.volume.KeptDetached().Users {
@@ -193,8 +190,8 @@ func (p *planner) staysDetached(reason Reason) Reason {
 	return reason
 }
 
-// keeps makes a reason of ledger.Detached tell that the volume is kept detached: no node of that
-// name is to be told.
+// named has a reason about ledger.Detached say that the volume is kept detached: there is no node of that
+// name.
 func (r Reason) named(s ledger.Snapshot) Reason {
 	if r.Node != ledger.Detached || r.Code != HeldElsewhere && r.Code != UsedByOtherPod {
 		return r

@@ -9,19 +9,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// goes has an attachment be deleted, and refusedToGo have its driver refuse that.
+// goes marks an attachment as deleting; refusedToGo adds the driver's refusal.
 func goes(a *ledger.Attachment) { a.Deleting = true }
 func refusedToGo(a *ledger.Attachment) {
 	a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"}
 }
 
-// refusedToCome has a driver refuse an attach.
+// refusedToCome adds the driver's refusal of an attach.
 func refusedToCome(a *ledger.Attachment) {
 	a.Attached, a.AttachError = false, ledger.CallError{Code: 9, Message: "no"}
 }
 
-// The step of a detach that its proofs allow: first out of volumesAttached, then a look for
-// pods, then the attachment's end. What was proved by force counts only under a rule.
+// A detach first leaves volumesAttached, then reads the pods, then deletes the attachment. Proofs of a
+// forced detach count only under a rule.
 func TestDetachSteps(t *testing.T) {
 	proof := func(stage ledger.ProofStage, forced bool) ledger.Proof {
 		return ledger.Proof{Stage: stage, Forced: forced}
@@ -56,7 +56,7 @@ func TestDetachSteps(t *testing.T) {
 	}
 }
 
-// A volume that nobody uses is kept for the policy's delay, while nothing speaks against it.
+// An unused volume is kept for the policy's delay unless there is a reason against it.
 func TestDelayed(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	full := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}}
@@ -100,7 +100,7 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-// An Unreport says whether somebody waits for it.
+// An Unreport says whether a user waits for it.
 func TestUrgentUnreport(t *testing.T) {
 	limit := func(n int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: n}}}
@@ -128,7 +128,7 @@ func TestUrgentUnreport(t *testing.T) {
 	}
 }
 
-// Where a node has no slot to spare, those volumes are looked at that nobody uses there.
+// At a node without a spare slot, the unused volumes are checked.
 func TestSpare(t *testing.T) {
 	limits := func(d, other int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: d}, {Name: "other", Limit: other}}}
@@ -153,9 +153,8 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// A hold says until when a volume is kept at its node, and what it has said of that stays
-// as long as it names the node: not beside another controller, which keeps nothing, nor
-// while somebody is named or has just left.
+// A hold says until when a volume stays at its node, while it names the node; not in Cooperative mode, nor
+// with a user or one that has just left.
 func TestKeep(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	said := ledger.Hold{Node: "well", Reason: DetachDelayed, Message: "said"}
@@ -165,7 +164,7 @@ func TestKeep(t *testing.T) {
 		requesters []ledger.Requester
 		after      time.Duration
 		says       ledger.Code
-		old        bool // in the words of before
+		old        bool // in the old wording
 	}{
 		"kept":                  {Arbiter{}, ledger.Hold{}, nil, 31 * time.Second, DetachDelayed, false},
 		"kept no more":          {Arbiter{}, ledger.Hold{Node: "well"}, nil, time.Hour, "", false},
@@ -192,8 +191,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A volume that a kubelet may have forgotten is put back into volumesAttached of a node that
-// is Ready and ours to write.
+// A volume that a kubelet may have forgotten is put back into volumesAttached if the node is Ready and
+// Moorage writes its status.
 func TestPutBack(t *testing.T) {
 	doubt := func(n *ledger.NodeState) { n.UID, n.BootID = "other", "b" }
 	held := ledger.Hold{NodeUID: "w", BootID: "b"}
@@ -222,9 +221,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// Who keeps a volume where it is not to be: a pod, or a granted ticket that is not a pod's, at a
-// node that counts, and a ticket that is about to be granted there and that nobody else is to get
-// the volume before.
+// A volume is kept by a pod, by a tool's granted ticket at a node that counts, or by a ticket there that is
+// granted next.
 func TestWhoKeepsAVolumeBack(t *testing.T) {
 	waitsFor := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }
 	for name, test := range map[string]struct {
@@ -259,8 +257,8 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 	}
 }
 
-// What the driver says of an attach is told, at the holder's node before a migration's
-// target; a deletion takes it back only where nobody was told.
+// The driver's error is reported, at the holder's node before a migration's target. A deletion takes it
+// back only if it was not reported.
 func TestRefusedAttach(t *testing.T) {
 	both := func(a *ledger.Attachment) {
 		refusedToCome(a)
@@ -300,8 +298,8 @@ func TestRefusedAttach(t *testing.T) {
 	}
 }
 
-// Two holds say the same only if each of their fields does; a boot may be named by one that
-// named none, and the PersistentVolumes of a hold that names no node are nobody's concern.
+// Two holds are equal only if each field is, except an added boot, or PersistentVolumes of a hold without a
+// node.
 func TestSameHold(t *testing.T) {
 	full := func() ledger.Hold {
 		return ledger.Hold{
@@ -355,7 +353,7 @@ func TestSameHold(t *testing.T) {
 	}
 }
 
-// The next step that takes a volume from a node, or what it waits for.
+// The next step that takes a volume from a node, or the reason for the wait.
 func TestRelease(t *testing.T) {
 	delay := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	booted := func(n *ledger.NodeState) { n.BootID = "b" }
@@ -367,7 +365,7 @@ func TestRelease(t *testing.T) {
 		facts   []ledger.Event
 		after   time.Duration
 		want    Action
-		uid     string        // of the Node that the step names
+		uid     string        // of the Node in the step
 		recheck time.Duration // 0: never
 	}{
 		"unwanted":                      {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well")}, 0, Unreport, "w", 0},
@@ -396,7 +394,7 @@ func TestRelease(t *testing.T) {
 		p := plannerOf(t, test.arbiter, test.at, test.hold, facts...)
 		p.now = auditTime.Add(test.after)
 		p.hold.NodeUID = "w"
-		if test.want == Report { // as it is to be: of the Node that may have forgotten it
+		if test.want == Report { // as it should be: of the Node that may have forgotten it
 			p.hold.NodeUID, p.hold.BootID = test.hold.NodeUID, test.hold.BootID
 		}
 		p.release(p.at(test.at))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules holds the rules: which node may have which volume, and what
-// to do next about it. Every decision of Moorage is one of its functions, from
-// a snapshot of the facts to a verdict or a plan. They have no memory, read no
-// clock, and do no I/O; whoever calls them executes what they say.
+// Package rules holds the rules: which node may have which volume, and the next step for it. Each decision
+// of Moorage is a function here, from a snapshot of the facts to a verdict or a plan. The functions have no
+// memory, read no clock and do no I/O; their callers (protocol, tickets, the scheduler plugin,
+// kubectl-moorage) act on the result.
 //
-// A decision looks at what is, never at what was done last. That is what makes
-// restarts, retries and lost events harmless.
+// A decision depends on the present facts, never on the last action. That makes restarts, retries and lost
+// events harmless.
 //
-// The package imports the standard library and internal/ledger only. All of
-// its functions are safe for parallel use.
+// The package imports only the standard library and internal/ledger. All functions are safe for parallel
+// use.
 package rules

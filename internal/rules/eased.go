@@ -10,15 +10,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Eased says whether a request that did not fit a node may fit it by newer
-// facts, if neither its own volumes nor a policy have changed: whether anything
-// about the node is another than before, or fewer slots of a driver of the
-// request's are used there. It says yes more often than Fit, never no where Fit
-// has come to say yes, and costs a fraction of it.
+// Eased says whether a request that did not fit a node may fit it by newer facts, if neither its volumes
+// nor a policy changed: the node differs, or fewer slots of the request's drivers are used there. It may
+// say yes where Fit says no, never the reverse. It costs a fraction of Fit.
 func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	was, is := before.Node(n), after.Node(n)
 	if is != nil && !ready(is) && before.ZoneNodes(is) != after.ZoneNodes(is) {
-		return true // whether time takes what is there may depend on it
+		return true // whether time frees a volume there may depend on it
 	}
 	if was == is {
 		return false
@@ -34,10 +32,9 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	return false
 }
 
-// FencedSince says whether a node is fenced for a volume that a request asks for, which was
-// not by older facts and at an earlier time: who has the volume there keeps it from nobody
-// any more, and nothing but time need have passed. Of a shared volume nobody keeps another
-// from it in the first place, and it may be at very many nodes.
+// FencedSince says whether a node is fenced now for an exclusive volume of a request, and was not at an
+// earlier time: the volume's users there no longer keep it from others, though only time may have passed.
+// Shared volumes are skipped: their users keep nobody from them, and they may be at very many nodes.
 func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, now time.Time, r Request) bool {
 	for _, need := range r.Needs {
 		v := after.Volume(need.Volume)
@@ -57,8 +54,7 @@ func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, 
 	return false
 }
 
-// alike says whether two records of a node differ in nothing that Fit looks at,
-// but for the slots in use.
+// alike says whether two records of a node are equal for Fit, except for used slots.
 func alike(a, b *ledger.Node) bool {
 	if !a.SameHealth(&b.NodeState) || a.Exists != b.Exists || a.UID != b.UID || a.ReadySince != b.ReadySince || !a.NotReady.Equal(b.NotReady) ||
 		!a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) || !a.ReadAgain.Equal(b.ReadAgain) ||

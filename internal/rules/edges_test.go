@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long it takes until a rule of force holds is told in whole steps, never less than
-// is left; of no rule, and of one whose time is over, nothing is told.
+// The time until a rule of force holds is told in whole steps, rounded up.
 func TestSecondsLeft(t *testing.T) {
 	for _, test := range []struct {
 		forcing forcing
@@ -35,8 +34,7 @@ func TestSecondsLeft(t *testing.T) {
 	}
 }
 
-// Where no rule of time will ever force a volume off, that is told; and only where
-// nobody uses it, so that force would be next.
+// The reason says that no time will ever force an unused volume off.
 func TestUntilForced(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	after := func(d time.Duration) func(*ledger.Ledger) {
@@ -65,9 +63,8 @@ func TestUntilForced(t *testing.T) {
 	}
 }
 
-// What does not count any more: a pod that has finished, a ticket that is refused or
-// gone, and in a dry run what it takes away. Who is leaving still uses the volume; a pod at a
-// Node that does not exist may.
+// Finished pods, refused or deleted tickets, and users taken away by a dry run no longer count. A leaving
+// user still uses the volume.
 func TestStandings(t *testing.T) {
 	l := ledger.New()
 	see := func(e ledger.Event) { l.Apply(auditTime, e) }
@@ -104,7 +101,7 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// What is not known of a volume or a node keeps nobody from an answer.
+// Unknown facts of a volume or a node still give an answer.
 func TestExplainWhatIsNotKnown(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, _, need := concerned(t, "well", "well", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -134,7 +131,7 @@ func TestExplainWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// An attachment is to another machine only where a driver that is registered says so.
+// An attachment is to another machine only if a registered driver says so.
 func TestReplaced(t *testing.T) {
 	va := &ledger.Attachment{Driver: "d", NodeID: "i-1"}
 	at := func(id string, registered bool) *ledger.Node {
@@ -160,7 +157,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A ticket has what it is granted, whatever the hold says; a pod has its right by itself.
+// A ticket has its grant whatever the hold says. A pod needs no grant.
 func TestGrantees(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	named := ledger.Requester{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}
@@ -180,7 +177,7 @@ func TestGrantees(t *testing.T) {
 	}
 }
 
-// A pod that is terminating still keeps the volume where it is.
+// A terminating pod keeps the volume in its place.
 func TestInhabited(t *testing.T) {
 	for phase, want := range map[ledger.PodPhase]bool{ledger.PodLive: true, ledger.PodTerminating: true, ledger.PodFinished: false} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
@@ -193,9 +190,8 @@ func TestInhabited(t *testing.T) {
 	}
 }
 
-// Beside the attach/detach controller a volume is Moorage's once anything of it is:
-// an own attachment, a creation under way, what was left where its detach failed, a user
-// who has opted in; or a hold, where nobody else wants it.
+// In Cooperative mode Moorage manages a volume with an own attachment, a creation in flight, a failed
+// detach, or an opted-in user. A hold counts if no other user wants the volume.
 func TestAdopted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	out := func(n ledger.NodeName) ledger.Pod {

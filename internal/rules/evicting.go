@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FitsByEviction says whether a request does not fit a node, and would fit if all pods of a
-// lower priority were evicted from the node: a preemption there is worth a try. It costs
-// the node's attachments.
+// FitsByEviction says whether a request does not fit a node but would fit without the node's pods of lower
+// priority: preemption there is worth a try. It costs the node's attachments.
 func (a Arbiter) FitsByEviction(s ledger.Snapshot, r Request, priority int32, n ledger.NodeName, now time.Time) bool {
 	v := a.Fit(s, r, n, now)
 	if v.Allowed() || slices.ContainsFunc(v.Reasons, func(reason Reason) bool { return !reason.LiftedByEviction(n) }) {
@@ -30,9 +29,8 @@ func (a Arbiter) FitsByEviction(s ledger.Snapshot, r Request, priority int32, n 
 	return len(without.Removed) > 0 && a.Fit(s.With(without), r, n, now).Allowed()
 }
 
-// LowestPriority is the lowest priority of the pods that use volumes at a node, so that
-// FitsByEviction is false up to this priority. False: no pod uses a volume there. It
-// costs the node's attachments.
+// LowestPriority is the lowest priority of the pods that use volumes at a node: up to this priority
+// FitsByEviction is false. False: no pod uses a volume there. It costs the node's attachments.
 func LowestPriority(s ledger.Snapshot, n ledger.NodeName) (lowest int32, some bool) {
 	for _, pod := range usersAt(s, n) {
 		if !some || pod.Priority < lowest {
@@ -42,8 +40,7 @@ func LowestPriority(s ledger.Snapshot, n ledger.NodeName) (lowest int32, some bo
 	return lowest, some
 }
 
-// usersAt yields the pods that use, or have reserved, volumes at a node, each as often as it
-// uses one.
+// usersAt yields the pods that use or have reserved volumes at a node, once for each volume.
 func usersAt(s ledger.Snapshot, n ledger.NodeName) iter.Seq2[string, *ledger.Pod] {
 	return func(yield func(string, *ledger.Pod) bool) {
 		node := s.Node(n)

@@ -8,20 +8,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// usage is what is known of whether a node uses a volume.
+// usage is the known use of a volume at a node.
 type usage uint8
 
 const (
-	// usageUnknown: nobody has said that can be believed. It frees nothing.
+	// usageUnknown: there is no credible report. It frees nothing.
 	usageUnknown usage = iota
 	// usageInUse: the kubelet says so.
 	usageInUse
-	// usageStaged: the kubelet does not list it, and moorage-node has found it there, and has not
-	// said since that it is gone.
+	// usageStaged: the kubelet does not list it, but moorage-node found it there and has not reported since
+	// that it is gone.
 	usageStaged
 	// usageNone: the kubelet of this boot says that it is not in use.
 	usageNone
-	// usageFenced: a rule of force stands in for the kubelet's word.
+	// usageFenced: a rule of force overrides the kubelet.
 	usageFenced
 )
 
@@ -29,13 +29,13 @@ func (u usage) String() string {
 	return [...]string{"unknown", "in use", "staged", "not in use", "fenced"}[u]
 }
 
-// evidence is what is known of a volume's use at a node, and by what.
+// evidence is the known use of a volume at a node, and its source.
 type evidence struct {
 	usage usage
-	rule  forcing // the rule of force that is over, or will be first
+	rule  forcing // the rule of force that holds, or will hold first
 }
 
-// evidenceOf is the one place that answers whether a node uses a volume.
+// evidenceOf is the only function that answers whether a node uses a volume.
 func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
 	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
 	switch {
@@ -59,18 +59,17 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 	return e
 }
 
-// mayBeUnlisted says whether the holder of a ticket may use the volume, as this process has seen or as the hold
-// says. What the kubelet of a node that is not Ready has listed last does not tell: it lists what pods use.
+// mayBeUnlisted says whether a ticket's holder may use the volume, as this process or the hold says. The
+// last list of a node that is not Ready does not tell: a kubelet lists only pods' volumes.
 func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	h := hold(v)
 	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && h.NamesTicket())
 }
 
-// usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.
-// Where moorage-node speaks of the very boot in which the volume may be mounted, nothing stands in the
-// way of asking it: usageNone then lets a detach begin, which goes on only when it has
-// looked twice and has found nothing (emptied). Nobody asks about what has no VolumeAttachment
-// to delete, nor in Cooperative mode.
+// usageInDoubt returns the use of a volume about which the kubelet's list does not tell. If moorage-node
+// runs in the very boot in which the volume may be mounted, it can be asked: usageNone then lets a detach
+// begin, which continues only after moorage-node has looked twice and found nothing (emptied). It is not
+// asked in Cooperative mode, nor without a VolumeAttachment to delete.
 func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
 	n := s.Node(p.Node)
 	switch {
@@ -84,30 +83,30 @@ func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	return usageNone
 }
 
-// couldLook says whether moorage-node at a node, if it answers, can tell whether a volume in
-// doubt is mounted there.
+// couldLook says whether moorage-node at a node, if it answers, can tell whether a doubted volume is
+// mounted there.
 func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
 	return !a.Cooperative && ready(n) && doubtedHere(s, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
-// ofAnotherMachine says whether the volume may be mounted at another machine than the one
-// that has the node's name now, whose kubelet can't have forgotten it.
+// ofAnotherMachine says whether the volume may be mounted at an earlier machine of the node's name. The
+// present machine's kubelet can't have forgotten that mount.
 func ofAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	machine, _ := doubtedAt(n, v, p)
 	return machine != "" && n != nil && n.SystemUUID != "" && machine != n.SystemUUID
 }
 
-// mayBeOfAnotherMachine says the same of a Node that names no machine yet, and of one whose boot
-// is another one though the boot before is not over: several machines have that systemUUID.
+// mayBeOfAnotherMachine is ofAnotherMachine for a Node that names no machine yet, or for several machines
+// with the same systemUUID: the boot differs although the earlier boot is not over.
 func mayBeOfAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	machine, boot := doubtedAt(n, v, p)
 	clone := n != nil && boot != "" && n.BootID != "" && boot != n.BootID
 	return machine != "" && n != nil && (n.SystemUUID != machine || clone)
 }
 
-// doubtedAt is the machine at which the volume may be mounted, and its boot, as this process
-// has seen or, where it has not, as the hold says; empty: not known.
+// doubtedAt returns the machine and the boot in which the volume may be mounted, as this process saw them,
+// or else as the hold says. Empty: unknown.
 func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine, boot string) {
 	machine, boot = n.DoubtedAt(v.ID)
 	if h := v.Hold; machine == "" && h != nil && h.Node == p.Node {
@@ -116,9 +115,9 @@ func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine,
 	return machine, boot
 }
 
-// doubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot, that
-// its Node names now, and nowhere else: not by what this process has seen, nor by what the hold says
-// of its holder, or of a machine from which the volume was taken.
+// doubtedHere says whether a doubted volume would be mounted at the machine and in the boot of the present
+// Node, and nowhere else. It takes into account what this process saw, and what the hold says of its holder
+// and of machines from which the volume was taken.
 func doubtedHere(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
 	here := func(machine, boot string) bool {
@@ -132,12 +131,11 @@ func doubtedHere(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool
 	return (h.Node != p.Node || !s.GrantedBefore(&h) || here(h.SystemUUID, h.BootID)) && (!fenced || here(f.SystemUUID, f.BootID))
 }
 
-// Doubted says whether the node's list does not tell if the volume is in use: as this
-// process has seen (ledger.Node.Doubts) or, where it began later, by what the hold says
-// of the Node for which the volume was granted. One that was made again by the same
-// boot, or has not said by which, may have the volume mounted, and not list it, or list
-// it only as long as a pod is to use it. One that was made by another machine says nothing
-// of the first one.
+// Doubted says whether a node's list does not tell if the volume is in use: this process saw it
+// (ledger.Node.Doubts), or it began later and the hold's Node, for which the volume was granted, says so. A
+// Node that was made again by the same boot, or that names no boot, may have the volume mounted and not
+// list it, or list it only while a pod needs it. A Node of another machine says nothing of the first
+// machine.
 func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n, h := s.Node(p.Node), v.Hold
 	if n.Doubts(v.ID) {

@@ -8,24 +8,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ofMachine has a node name a machine and its boot.
 func ofMachine(machine, boot string) func(*ledger.NodeState) {
 	return func(n *ledger.NodeState) { n.SystemUUID, n.BootID = machine, boot }
 }
 
-// again is node well as it is made again, by the same boot of the same machine: its list does not
-// tell whether what is attached there is in use.
+// again is node well made again by the same boot of the same machine: its list does not tell whether its
+// attached volumes are in use.
 func again(changes ...func(*ledger.NodeState)) ledger.Event {
 	made := func(n *ledger.NodeState) { n.UID, n.Version, n.SystemUUID, n.BootID = "w2", "7", "m", "b" }
 	return nodeAs("well", append([]func(*ledger.NodeState){made}, changes...)...)
 }
 
-// inDoubt are facts by which the volume is in doubt at node well.
+// inDoubt are facts that put the volume in doubt at node well.
 func inDoubt(more ...ledger.Event) []ledger.Event {
 	return append([]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), again()}, more...)
 }
 
-// says is what moorage-node says there: that it has looked, and that there is nothing.
+// says is moorage-node's report there: it has looked and found nothing.
 func says(changes ...func(*ledger.NodeWord)) ledger.Event {
 	w := ledger.NodeWord{Node: "well", UID: "word", Version: "1", NodeUID: "w2", BootID: "b", KubeletStarted: 1, Whole: true, Repairs: true}
 	for _, change := range changes {
@@ -39,8 +38,7 @@ func isCalling(w *ledger.NodeWord) {
 	w.Answers = []ledger.UnstageAnswer{{Volume: disk, Number: 1, Result: ledger.UnstageCalling, Unanswered: true}}
 }
 
-// Whether a node uses a volume of which its list does not tell, is what moorage-node says of the
-// very boot; where it can't say, it is not known.
+// For a doubted volume moorage-node's report of the very boot counts. Without it the use is unknown.
 func TestUsageInDoubt(t *testing.T) {
 	left := func(p *ledger.NodeVolume) { p.Left = true }
 	for name, test := range map[string]struct {
@@ -78,9 +76,8 @@ func TestUsageInDoubt(t *testing.T) {
 	}
 }
 
-// moorage-node can tell of a volume in doubt only at the machine, and in the boot, in which it may
-// be mounted, of one that has a VolumeAttachment to delete, where the node is Ready, and not beside
-// another controller.
+// moorage-node can tell of a doubted volume only at its possible machine and boot, if there is a
+// VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
 func TestCouldLook(t *testing.T) {
 	none := func(*ledger.Volume, *ledger.NodeVolume) {}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
@@ -112,8 +109,8 @@ func TestCouldLook(t *testing.T) {
 	}
 }
 
-// Which machine has a node's name, beside the one of which a hold tells: another one is known by its
-// systemUUID; one that says none, or another boot, may be another one.
+// Another systemUUID than the hold's means another machine. A node without a systemUUID, or with another
+// boot, may be another machine.
 func TestOfAnotherMachine(t *testing.T) {
 	is := func(machine, boot string) *ledger.Node {
 		return &ledger.Node{Exists: true, NodeState: ledger.NodeState{Name: "well", SystemUUID: machine, BootID: boot}}
@@ -150,8 +147,7 @@ func TestOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// A volume in doubt would be mounted at the machine and in the boot that are there only if neither
-// this process nor the hold tells of another one, of its holder or of a machine from which it was taken.
+// A doubted volume is doubted here only if neither this process nor the hold names another machine or boot.
 func TestDoubtedHere(t *testing.T) {
 	holds := func(h ledger.Hold) *ledger.Hold {
 		if h.Node == "" {
@@ -201,8 +197,8 @@ func TestDoubtedHere(t *testing.T) {
 	}
 }
 
-// A node's list does not tell of a volume that was granted for a Node before, as its hold has it, and
-// that may be mounted there.
+// A node's list does not tell of a volume that the hold says was granted for an earlier Node, and that may
+// be mounted there.
 func TestDoubted(t *testing.T) {
 	before := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
 	change := func(f func(*ledger.Hold)) *ledger.Hold {

@@ -9,27 +9,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// view is one request looked at from one side: a scheduler that looks for a
-// node, or a ticket that is decided on.
+// view is one request seen by a scheduler that looks for a node, or by the decision on a ticket.
 type view struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
 	request  Request
 	node     ledger.NodeName
 	now      time.Time
-	// queue: a pending ticket is decided on; nil else.
+	// queue is set while a pending ticket is decided on.
 	queue *Queue
-	// places: a node is chosen for a ticket. The one that ranks first goes after
-	// nobody who merely asks, the second only after the first, and so all of them come to rest.
+	// places: a node is being chosen for a ticket. The ticket that ranks first ignores users that only ask,
+	// the second waits only for the first, and so on: this comes to rest.
 	places bool
-	// detached: what nobody needs at the node any more counts as detached.
+	// detached: unused volumes at the node count as detached.
 	detached bool
-	// yielded: tickets that yield to a pod have let go. Where it is false, a pod waits until they have.
+	// yielded: tickets that yield to a pod have let go. If false, a pod waits for them.
 	yielded bool
 }
 
-// blocks says whether another user keeps the request away from an exclusive
-// volume.
+// blocks says whether another user keeps an exclusive volume from the request.
 func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool {
 	if w.request.owns(u) {
 		return false
@@ -40,10 +38,10 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case requested:
 		t := w.snapshot.Ticket(u.Ticket)
 		if t.InDoubt {
-			return true // in any order of rank: an earlier leader may have granted it
+			return true // in any rank: an earlier leader may have granted it
 		}
 		if w.queue != nil && p.Node != w.node || !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
-			return false // in a queue firstElsewhereOf sees to the tickets of other nodes
+			return false // in a queue, firstElsewhereOf checks the tickets of other nodes
 		}
 		return CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case noClaim, terminating:
@@ -51,38 +49,34 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	return false
 }
 
-// takesFrom says whether the request may have what a granted ticket has: a ticket gets it at once, and the other
-// is asked to let go then; a pod gets it when the other has let go.
+// takesFrom says whether the request may have a granted ticket's volume. A ticket gets it at once, and the
+// other ticket is asked to let go. A pod gets it after the other ticket has let go.
 func (w view) takesFrom(u ledger.User) bool {
 	return yields(w.snapshot, u, w.request) && (w.yielded || !w.request.ofPod())
 }
 
-// migratable says whether the driver can have a volume at two nodes, and the
-// volume is not for a single pod.
+// migratable says whether the driver can have a volume at two nodes, and the volume is not for a single
+// pod.
 func migratable(s ledger.Snapshot, v *ledger.Volume) bool {
 	return policyOf(s, v).LiveMigration && v.Access != ledger.AccessPod
 }
 
-// migration says whether the request is a live migration of a volume that can be
-// at two nodes.
+// migration says whether the request is a live migration of a migratable volume.
 func (w view) migration(v *ledger.Volume) bool {
 	return w.request.Type.SharesVolume() && migratable(w.snapshot, v)
 }
 
-// migrating says whether a user is a live migration that may have the volume
-// at a second node.
+// migrating says whether a user is a live migration that may have the volume at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
 	return t != nil && t.Type.SharesVolume() && claimStateOf(s, u) == active && migratable(s, v)
 }
 
-// mayFollowMigration says whether who asks may have a volume at the node to which it migrates,
-// beside the one that it comes from: pods and migrations. Any other ticket would lose it when
-// the migration ends.
+// mayFollowMigration says whether the requester may have a volume at the target node of a migration besides
+// the source node: pods and migrations may. Another ticket would lose the volume when the migration ends.
 func (r Request) mayFollowMigration() bool { return r.ofPod() || r.Type.SharesVolume() }
 
-// underMigration says whether a live migration may have a volume at a second
-// node, which node is for Fit to say.
+// underMigration says whether a live migration may have a volume at a second node. Fit says at which node.
 func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 	for i := range v.NodeVolumes {
 		if migratesTo(s, v, &v.NodeVolumes[i]) {
@@ -92,10 +86,9 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 	return false
 }
 
-// target says whether a volume may be at the node besides another one because
-// of a live migration: the request's, if no other node is the target of one,
-// or one that is granted there. At another node one that the hold names counts
-// as granted.
+// target says whether a live migration lets a volume be at the node besides another node: the request is
+// the migration and no other node is a target, or a migration is granted at the node. At another node a
+// migration that the hold names counts as granted.
 func (w view) target(v *ledger.Volume) bool {
 	if !w.request.mayFollowMigration() {
 		return false
@@ -113,12 +106,12 @@ func (w view) target(v *ledger.Volume) bool {
 			here, elsewhere = here || n == w.node, elsewhere || n != w.node
 		}
 	}
-	return here && !elsewhere && migratable(w.snapshot, v) // last, since it costs most
+	return here && !elsewhere && migratable(w.snapshot, v) // last, since it is the most expensive
 }
 
-// otherTargets says to which other nodes a volume migrates, or may be about to: a
-// second live migration waits for the first one to end, whoever has the volume at
-// its node. Otherwise the volume would be at the holder's node and at two more.
+// otherTargets lists the other nodes to which a volume migrates, or may be about to. A second live
+// migration waits until the first ends, at whatever node: otherwise the volume would be at the holder's
+// node and two more.
 func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
 	var reasons []Reason
 	for i := range v.NodeVolumes {
@@ -132,14 +125,13 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 	return reasons
 }
 
-// free says what keeps an exclusive volume, which a need is for, from the request: somebody living
-// elsewhere, or for a volume of one pod, anywhere. A place elsewhere that
-// nobody living claims does not: the volume is promised to the request, and
-// follows when the old node has let go.
+// free lists the users that keep a need's exclusive volume from the request: users that live elsewhere, or
+// for a volume of one pod, anywhere. A place elsewhere without a living user keeps nobody: the volume is
+// promised to the request, and follows after its detach there.
 func (w view) free(v *ledger.Volume, need Need) []Reason {
 	a := access(w.snapshot, v, need.Access)
 	if !exclusive(a) && w.node == ledger.Detached {
-		a = ledger.AccessNode // of however many share it
+		a = ledger.AccessNode // of all that share it
 	}
 	if !exclusive(a) {
 		return w.keptFrom(v, need) //mutant:share-while-detached
@@ -169,11 +161,10 @@ func (w view) free(v *ledger.Volume, need Need) []Reason {
 	return append(reasons, w.tried(need, a, code)...)
 }
 
-// others says who keeps an exclusive volume from the node, and what attachment that
-// Moorage can't place; and whether anybody who wants it elsewhere was passed over:
-// who asks for it at a node other than the one where others have it, and pods that are
-// bound to such a node and merely wait there for those who have it. A ticket that is
-// granted elsewhere may be promised the volume, and is told first that it is not.
+// others lists the users, and the attachments unknown to Moorage, that keep an exclusive volume from the
+// node. passed says whether a user elsewhere was passed over: a ticket that asks at a node other than the
+// holders' node, or a pod that is bound to such a node and waits for the holders. A ticket granted
+// elsewhere may be promised the volume, and is told first that it is not.
 func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
 	has := w.has(v)
@@ -186,7 +177,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 		if p.Node == w.node && a != ledger.AccessPod {
 			continue
 		}
-		if p.OnlyAsked && p.Node != w.node { // none of them contends
+		if p.OnlyAsked && p.Node != w.node { // these don't contend
 			passed = passed || rooted
 			continue
 		}
@@ -216,29 +207,29 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 	return reasons, passed
 }
 
-// lets says whether a ticket at a place is taken to let go of the volume, which is detached then.
+// lets says whether a ticket at a place lets go of the volume for the request. The volume is then detached.
 func (w view) lets(p *ledger.NodeVolume) bool {
 	return w.yielded && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && yields(w.snapshot, u, w.request)
 	})
 }
 
-// unawaited says whether kube-controller-manager would attach a volume elsewhere without waiting
-// until it is detached from a node: Moorage attached it in Cooperative mode, for a ticket.
+// unawaited says whether kube-controller-manager would attach a volume elsewhere before its detach from a
+// node: Moorage attached it in Cooperative mode for a ticket.
 func unawaited(p *ledger.NodeVolume) bool {
 	va := p.Own()
 	return va != nil && va.Cooperative && !p.Reported
 }
 
-// reserved says whether a user is a pod whose Binding this process has yet to send, or may still be under way.
+// reserved says whether a user is a pod with a Binding of this process that is unsent or in flight.
 func reserved(s ledger.Snapshot, u ledger.User) bool {
 	p := s.Pod(u.Pod)
 	return p != nil && p.Reserved
 }
 
-// has is the node that has an exclusive volume, if others live there whom the request
-// can't take it from: the node that the hold names, or without a hold the one where
-// the volume is attached. Of users at several nodes only those there have it.
+// has is the node that has an exclusive volume, if users live there from which the request can't take it:
+// the hold's node, or without a hold the node where the volume is attached. If several nodes have users,
+// only the users of this node have it.
 func (w view) has(v *ledger.Volume) ledger.NodeName {
 	if at := hold(v).Node; at != "" {
 		if w.lives(v, v.NodeVolume(at)) {
@@ -255,11 +246,9 @@ func (w view) has(v *ledger.Volume) ledger.NodeName {
 	return ""
 }
 
-// heldBack says what else keeps an exclusive volume from the node, where somebody
-// elsewhere was passed over for the sake of those who are there: they may wait for
-// it themselves, as does a pod that was bound past a live migration which holds
-// the volume. What the request's own pod has elsewhere does not count. Grant asks
-// by itself, with the grant in the snapshot.
+// heldBack lists what else keeps an exclusive volume from the node if a user elsewhere was passed over in
+// favour of the users here: these may wait themselves, as a pod does that was bound past a live migration's
+// hold. The own pod's places elsewhere don't count. Grant asks for itself, with the grant in the snapshot.
 func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 	if w.queue != nil || !v.ID.IsReal() {
 		return nil
@@ -279,15 +268,13 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 	return nil
 }
 
-// lives says whether another user has an exclusive volume at a node and will
-// stay.
+// lives says whether another user has an exclusive volume at a node and will stay.
 func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p != nil && slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && w.blocks(v, p, u)
 	})
 }
 
-// heldBy is the reason that somebody claims a volume.
 func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
 	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
@@ -296,7 +283,7 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name
 	return reason.named(w.snapshot)
 }
 
-// tried counts the pods that a dry run tries with the same volume.
+// tried counts the pods of a dry run with the same volume.
 func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
 	d := w.snapshot.Delta()
 	if d == nil {
@@ -328,6 +315,5 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 	return false
 }
 
-// foreign says whether a NodeVolume is bound by an attachment that Moorage can't
-// place, and by no own one: it has not the name that volume and node lead to.
+// foreign says whether the NodeVolume's only attachments have names that Moorage would not give them.
 func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn() }

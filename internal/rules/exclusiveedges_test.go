@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume may be at many nodes only where it is known to be shared, or names no access mode.
+// A volume may be at many nodes only if it is known to be shared, or names no access mode.
 func TestExclusive(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{
 		ledger.AccessUnknown: true, ledger.AccessUnset: false, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true,
@@ -20,9 +20,8 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// One list names everything that keeps an exclusive volume from a request: its holders, in words that
-// fit its access mode; attachments without a known owner; rivals. The hold is asked only if that list is
-// empty and a user elsewhere was passed over.
+// One list has all reasons that keep an exclusive volume from a request: holders, attachments without a
+// known owner, rivals. The hold is asked only if it is empty and a user was passed over.
 func TestWhatIsNotFree(t *testing.T) {
 	here, there := dataAt("q", "well", ledger.PodLive), dataAt("q", "dead", ledger.PodLive)
 	asks := asksAt("m", ledger.TypeManual, "dead")

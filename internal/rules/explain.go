@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Explain says why a need of somebody at a node is not met yet: Allow when the
-// volume is safe to mount there. The same reasons stand on the pod, the ticket
-// and the hold, and in kubectl moorage explain.
+// Explain says why a need at a node is not met yet, or Allow if the volume is safe to mount there. The pod,
+// the ticket, the hold and kubectl moorage explain show these reasons.
 func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now time.Time) Verdict {
 	if a.SafeToMount(s, need.Volume, n) {
 		return allow()
@@ -32,10 +31,8 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	return refuse(reasons)
 }
 
-// Concern is what the VolumeHold of a volume has to say by the facts: why the
-// volume does not leave a node, and at which one, which need not be the holder's.
-// False when there is no hold, or nothing to say. The hold itself keeps only code
-// and message of it.
+// Concern returns why a volume does not leave a node, and this node, which need not be the holder's. The
+// VolumeHold keeps its code and message only. False: no hold, or no reason.
 func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
 	if v == nil || v.Hold == nil || v.Hold.Node == "" {
 		return Reason{}, false
@@ -49,7 +46,7 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	}
 	place := v.NodeVolume(p.hold.Node)
 	if p.hold.Node == ledger.Detached {
-		place = nil // nothing keeps it there but who has it
+		place = nil // only its holder keeps it there
 	}
 	if reason, astray := p.astray(v.Hold, place); astray {
 		return reason, true
@@ -63,8 +60,8 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	return stuckAt(a, s, v, place, now), true
 }
 
-// undecided is what a need waits for that has led to no volume at a node yet: the
-// grant, and then the provisioner. Neither comes for a pod whose Node does not exist.
+// undecided is the reason of a need without a volume at a node yet: it waits for the grant, then for the
+// provisioner. A pod whose Node does not exist gets neither.
 func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.NodeName) ledger.Code {
 	lives := func(u ledger.User) bool { return claimStateOf(s, u) == active }
 	switch node := s.Node(n); {
@@ -76,14 +73,14 @@ func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.
 	return NotGranted
 }
 
-// missing says what a place still lacks until its volume may be mounted.
+// missing says what a place lacks before its volume may be mounted.
 func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) []Reason {
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
 	reason := Reason{Volume: v.ID, Node: place.Node}
 	va := place.Own()
 	if fenced(s, v, place.Node, now) {
-		reason.Code = NodeFenced // whoever lets go of the volume
+		reason.Code = NodeFenced // all users have to let go of the volume
 		return []Reason{reason}
 	}
 	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
@@ -123,9 +120,9 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	return []Reason{reason}
 }
 
-// notBegun is why no attachment has been made where nothing is in its way: the hold
-// says what the controller waits for, or has not given the volume to the node.
-// Attaching only where the attachment is the controller's next write.
+// notBegun is why no attachment exists although nothing prevents it: the hold gives the controller's
+// reason, or does not give the volume to the node. The code is Attaching only if the attachment is the
+// controller's next write.
 func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
 	reason.Code = Attaching
 	h := p.volume.Hold
@@ -139,8 +136,8 @@ func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
 	return reason
 }
 
-// unreported is why volumesAttached of a node does not name what is attached there:
-// it is about to, unless nobody writes it.
+// unreported is why volumesAttached of a node omits an attached volume: the entry comes next, unless no
+// controller writes it.
 func unreported(n *ledger.Node) ledger.Code {
 	switch {
 	case n == nil || !n.Exists:

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// refused is the attachment at a node that the driver refuses to attach.
 func refusedAt(n ledger.NodeName, words string) ledger.Attachment {
 	return ledger.Attachment{
 		Name: ledger.AttachmentName(promised, n), UID: "a-" + string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "pv", Ours: true,
@@ -20,7 +19,7 @@ func refusedAt(n ledger.NodeName, words string) ledger.Attachment {
 	}
 }
 
-// holdWritten is the one step of a volume's plan that is about its hold.
+// holdWritten is the step of a volume's plan that writes its hold.
 func holdWritten(t *testing.T, l *ledger.Ledger, now time.Time) rules.Step {
 	t.Helper()
 	steps := slices.DeleteFunc(rules.Arbiter{}.Plan(l.Snapshot(), promised, now).Steps, func(s rules.Step) bool {
@@ -36,8 +35,8 @@ func holdWritten(t *testing.T, l *ledger.Ledger, now time.Time) rules.Step {
 	return rules.Step{}
 }
 
-// The hold of a shared volume says what an attach fails with, goes on saying it
-// while that is so, and ends with it, unless it has transitions to keep.
+// The hold of a shared volume reports an attach error while it lasts, and then ends, unless it has
+// transitions to keep.
 func TestRefusedAttachOfASharedVolume(t *testing.T) {
 	now := time.Unix(1000, 0)
 	shared := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: promised, Access: ledger.AccessMany}
@@ -77,8 +76,8 @@ func TestRefusedAttachOfASharedVolume(t *testing.T) {
 	}
 }
 
-// An exclusive volume's hold says it beside who has it, also of the node that a
-// live migration takes it to.
+// An exclusive volume's hold reports an attach error beside its holder, also for the target of a live
+// migration.
 func TestRefusedAttachOfAMigration(t *testing.T) {
 	now := time.Unix(1000, 0)
 	move := asksFor("move", ledger.TypeLiveMigration, "n2")
@@ -95,7 +94,7 @@ func TestRefusedAttachOfAMigration(t *testing.T) {
 	}
 }
 
-// An attacher's text that names the code is quoted as it is; another gets it.
+// An attacher's text that names the code is quoted unchanged. Other texts get the code.
 func TestTheCodeIsNamed(t *testing.T) {
 	for words, want := range map[string]string{
 		"rpc error: code = FailedPrecondition desc = busy": "rpc error: code = FailedPrecondition desc = busy",

@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// A hold says both that its node does not answer and that the volume is gone from there
-// by force, to whoever reads Leases another time than who wrote it: kubectl reads none,
-// a new leader none for five seconds. Whatever it says, nobody panics.
+// A hold says that its node does not answer and also that the volume was taken from there by force. Readers
+// know Leases at other times than the writer. No state of the hold causes a panic.
 func TestExplainOfAFencedHold(t *testing.T) {
 	explain := func(t *testing.T, s *script, snap ledger.Snapshot) {
 		ticket, _ := s.ticketNamed("keep")

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A fence of before the node's Lease was read is completed once it is, for the same outage
-// and while a rule of force is over: nothing else of it changes.
+// A fence from before the first read of the Lease gets the Lease later, for the same outage and while a
+// rule of force holds.
 func TestFenceGetsItsLease(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	fence := ledger.Fence{Node: "dead", NodeUID: "x", Attachment: "a", Rule: OutOfService, Since: 40}
@@ -60,8 +60,7 @@ func TestFenceGetsItsLease(t *testing.T) {
 	}
 }
 
-// A fence by a rule is in the way of a new attachment at its node, until the hold says
-// that the rule has ended; what it says then is about mounts of before.
+// A fence by a rule prevents a new attachment at its node until the hold says that the rule has ended.
 func TestFenceBeforeANewAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		fences []ledger.Fence
@@ -86,8 +85,7 @@ func TestFenceBeforeANewAttachment(t *testing.T) {
 	}
 }
 
-// Of those who live, who ranks first has the next right, at a node other than the holder's,
-// and none that is fenced.
+// The first living user in rank has the next right, at an unfenced node other than the holder's.
 func TestBest(t *testing.T) {
 	old := ledger.Pod{UID: "old", Version: "1", Namespace: "shop", Name: "old", Node: "well", Created: 1, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	young := ledger.Pod{UID: "young", Version: "1", Namespace: "shop", Name: "young", Node: "dead", Created: 2, Volumes: old.Volumes}
@@ -119,8 +117,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// A ticket has lost a volume where the hold says so and will go on to, and only a volume
-// that is exclusive and needs an attachment.
+// A ticket has lost an exclusive volume with attachments if the hold says so and still will.
 func TestSuperseded(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
@@ -133,7 +130,7 @@ func TestSuperseded(t *testing.T) {
 		heldAt ledger.NodeName
 		next   ledger.Promise
 		facts  []ledger.Event
-		node   ledger.NodeName // where it has gone; empty: it has not
+		node   ledger.NodeName // its new node; empty: none
 		who    string
 	}{
 		"held here":                       {"well", ledger.Promise{}, nil, "", ""},
@@ -163,7 +160,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// A driver's words come with its code, unless they name it or there is none.
+// A driver's error has its code, unless the text names the code or there is none.
 func TestSaid(t *testing.T) {
 	for _, test := range []struct {
 		code   int32
@@ -184,7 +181,7 @@ func TestSaid(t *testing.T) {
 	}
 }
 
-// A volume is looked at again when time alone fences its node.
+// A volume is checked again when time alone fences its node.
 func TestAwaitFence(t *testing.T) {
 	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		after := 10 * time.Minute

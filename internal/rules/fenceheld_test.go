@@ -20,20 +20,18 @@ func deadNode(version, uid, boot string, change func(*ledger.NodeState)) ledger.
 	return n
 }
 
-// atDead is an attachment of the volume at node dead.
 func atDead(uid string, deleting bool) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(fencedVolume, "dead"), UID: uid, Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: deleting}
 }
 
-// What a hold says of a volume that a rule takes from a node: the same as before, as long
-// as rule, attachment and outage are the same; and once it has gone, until the outage ends
-// or somebody has a right to it there.
+// A fence stays the same while its rule, attachment and outage are. After the detach it stays until the
+// outage ends or a user gets a right there.
 func TestFenceOfANode(t *testing.T) {
 	kept := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40}
 	fresh := kept
 	of := func(change func(*ledger.Fence)) ledger.Fence {
 		f := kept
-		f.InUse = false // to tell it from a new one
+		f.InUse = false // it differs from a new one
 		change(&f)
 		return f
 	}
@@ -96,14 +94,14 @@ func TestFenceOfANode(t *testing.T) {
 	}
 }
 
-// What a hold says of a kubelet that may have forgotten a volume: by which Node and in which boot
-// it may be mounted, whatever the hold said before; nothing where the hold's holder says the same.
+// The hold names the Node and the boot in which a forgotten volume may be mounted, unless its holder says
+// the same.
 func TestFenceOfADoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		old             ledger.Fence
 		heldAt          ledger.NodeName
-		nodeUID         string // that the hold names
-		boot            string // that the hold names
+		nodeUID         string // in the hold
+		boot            string // in the hold
 		trusted         bool
 		want            bool
 		wantUID, wantID string
@@ -149,8 +147,8 @@ func TestFenceOfADoubt(t *testing.T) {
 	}
 }
 
-// A volume is taken by force only once the hold says by which rule, and of which
-// attachment; without force only once it says nothing of this one any more.
+// A volume is taken by force only after the hold names the rule and the attachment, and without force only
+// after the hold says nothing of this attachment.
 func TestFenceIsWrittenFirst(t *testing.T) {
 	va := atDead("a", false)
 	attached := func(l *ledger.Ledger) { l.Apply(auditTime, va) }
@@ -181,8 +179,8 @@ func TestFenceIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// What kind of binding counts as being attached: an attachment, the node's word, or a
-// creation under way; not that the kubelet has it in use.
+// A volume counts as attached by an attachment, the node's report or a creation in flight. The kubelet's
+// use does not count.
 func TestAttachedAt(t *testing.T) {
 	if attachedAt(nil) {
 		t.Error("nowhere")
@@ -197,7 +195,7 @@ func TestAttachedAt(t *testing.T) {
 	}
 }
 
-// A fence names what is known: the Node that is there, or the one that the hold names.
+// A fence names the Node that exists, or the Node in the hold.
 func TestFenceNamesTheNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
@@ -233,8 +231,7 @@ func TestFenceNamesTheNode(t *testing.T) {
 	}
 }
 
-// What is kept of a volume that was taken from a node goes on to end the rights of all
-// there, as the taint did, but for what was taken because nobody used it.
+// The kept fence of a volume taken while in use ends the rights of all users there, as the taint did.
 func TestWhatAKeptFenceEnds(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: true, AfterUnreachable: true, AfterPodGone: false} {
 		s, v, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40}}}, func(l *ledger.Ledger) {
@@ -247,8 +244,7 @@ func TestWhatAKeptFenceEnds(t *testing.T) {
 	}
 }
 
-// Beside another controller a volume at a node that does not answer is looked at again when
-// a rule's time is over.
+// In Cooperative mode a volume at a silent node is checked again when a rule's time is over.
 func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	s, _, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		l.Apply(auditTime, atDead("a", false))
@@ -262,9 +258,8 @@ func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	}
 }
 
-// What a hold says of volumes that were taken by force stays in Cooperative mode as long as
-// that boot may last: nothing new is said there, and what another controller attaches and
-// reports does not show that nothing was taken. Also of a volume that Moorage leaves.
+// In Cooperative mode fences stay while that boot may last, also for a volume that Moorage leaves. No fence
+// is added, and another controller's attach and report disprove none.
 func TestFencesBesideAnother(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	doubted := ledger.Fence{Node: "well", NodeUID: "w", BootID: "b", Attachment: "a", InUse: true}
@@ -280,7 +275,7 @@ func TestFencesBesideAnother(t *testing.T) {
 		was   []ledger.Fence
 		facts []ledger.Event
 		want  int
-		write bool // what a hold that Moorage leaves says is another thing by now
+		write bool // the words of a hold that Moorage leaves have changed
 	}{
 		"the same boot":                    {[]ledger.Fence{doubted}, []ledger.Event{said("b")}, 1, false},
 		"the same boot, left":              {[]ledger.Fence{doubted}, []ledger.Event{said("b"), guest}, 1, false},

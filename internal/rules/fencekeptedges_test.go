@@ -8,15 +8,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The hold goes on to name an outage in which a volume was detached by force: as long as the outage lasts, the volume has
-// not come back, and nobody is to have it there. Of a shared volume it does so only for a rule that goes by the unpublish.
+// A fence stays while the outage lasts, the volume has not come back, and no user may have it there. For a
+// shared volume this needs a rule that relies on the unpublish.
 func TestFenceIsKept(t *testing.T) {
 	by := func(rule string) func(*ledger.Fence) { return func(f *ledger.Fence) { f.Rule = rule } }
 	same := func(*ledger.NodeVolume) {}
 	lives := []ledger.Event{dataAt("q", "dead", ledger.PodLive)}
 	for name, test := range map[string]struct {
 		old    ledger.Fence
-		heldAt ledger.NodeName // by the hold as it is to be
+		heldAt ledger.NodeName // in the planned hold
 		facts  []ledger.Event
 		change func(*ledger.NodeVolume)
 		want   bool
@@ -46,8 +46,8 @@ func TestFenceIsKept(t *testing.T) {
 	}
 }
 
-// A step of a detach waits for the hold: one by a rule until the hold names that rule of that attachment, one by none until
-// the hold says nothing of that attachment, or no rule where there is none. Where nothing is attached, a rule waits for nothing.
+// A detach step by a rule waits until the hold names that rule and attachment; a step without a rule, until
+// the hold says nothing of that attachment.
 func TestFenceWrittenFor(t *testing.T) {
 	said := func(attachment, rule string) []ledger.Fence {
 		return []ledger.Fence{{Node: "dead", Attachment: attachment, Rule: rule}}
@@ -82,8 +82,7 @@ func TestFenceWrittenFor(t *testing.T) {
 	}
 }
 
-// What the hold said of a doubt ends with the doubt; what it said of another attachment goes on as the word of a mount of
-// before.
+// The fence of a doubt ends with the doubt. A fence of another attachment remains, as an older mount's.
 func TestFenceEndsWithItsDoubt(t *testing.T) {
 	for attachment, want := range map[string]bool{"awell": false, "before": true} {
 		old := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: attachment, InUse: true}
@@ -94,7 +93,7 @@ func TestFenceEndsWithItsDoubt(t *testing.T) {
 	}
 }
 
-// Where no rule holds, a fence without a rule is none that goes on, whatever it agrees in.
+// Without a rule in force, a fence without a rule does not continue, even if all else matches.
 func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	old := ledger.Fence{Node: "well", NodeUID: "w", Attachment: "awell", InUse: true}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("well", silent), madeAt("well"))
@@ -103,8 +102,7 @@ func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// Beside another controller nobody knows whether what is reported was ever taken, so that a mount of before may be there;
-// and what was taken by a rule stays taken, though the hold is of a Node before, too.
+// In Cooperative mode a reported volume may never have been taken, so that an older mount may exist.
 func TestTakenBesideAnother(t *testing.T) {
 	for cooperative, want := range map[bool]bool{true: true, false: false} {
 		p := plannerOf(t, Arbiter{Cooperative: cooperative}, "dead", ledger.Hold{}, deadNode("2", "x", "b", func(*ledger.NodeState) {}))
@@ -121,8 +119,7 @@ func TestTakenBesideAnother(t *testing.T) {
 	}
 }
 
-// A fence names the Node that there is; where nobody has seen one, as far as the hold names it of that node. It tells of
-// an outage only while the Node is there.
+// A fence names the existing Node, or else the hold's. It tells of an outage only while the Node exists.
 func TestFenceNamesWhatIsKnown(t *testing.T) {
 	node := func(uid string, exists bool) *ledger.Node {
 		return &ledger.Node{Exists: exists, NodeState: ledger.NodeState{Name: "well", UID: uid, SystemUUID: "z", BootID: "c", ReadySince: 40, Reporting: true}, Renewed: 7}

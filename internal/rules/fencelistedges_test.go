@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// takenFrom is what a hold says of node dead, whose boot is b, after the rule of the taint
-// has taken the volume there.
+// takenFrom is a hold's fence of node dead with boot b, after the taint's rule has taken the volume there.
 func takenFrom(changes ...func(*ledger.Fence)) ledger.Fence {
 	f := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40, Renewed: 7}
 	for _, change := range changes {
@@ -27,9 +26,8 @@ func ofAnotherTime(f *ledger.Fence)  { f.Since = 39 }
 func wasNotInUse(f *ledger.Fence)    { f.InUse = false }
 func ofANodeUnknown(f *ledger.Fence) { f.Node = "unknown" }
 
-// A mount of before is remembered as long as that boot may last: while the Node is there,
-// and has not said another boot. Where neither says a boot, it is the Node that tells. It is
-// not remembered of what was not in use, nor where the rule has taken nothing yet.
+// An older mount is remembered while its boot may last: the Node exists and has not reported another boot.
+// An unused volume, or one not taken yet, has none.
 func TestMountOfBefore(t *testing.T) {
 	none := func(*ledger.NodeState) {}
 	noBoot := func(n *ledger.NodeState) { n.BootID = "" }
@@ -82,8 +80,8 @@ func TestMountOfBefore(t *testing.T) {
 	}
 }
 
-// Where one of several machines may have the volume mounted, the one that has the Node when the volume has left it is
-// remembered, in the boot that it names then: only its kubelet may come by a new attachment.
+// If one of several machines may have the volume mounted, the hold remembers the present Node's machine and
+// boot: only its kubelet may get a new attachment.
 func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 	of := func(uid string) ledger.Fence {
 		return takenFrom(func(f *ledger.Fence) { f.NodeUID, f.SystemUUID, f.BootID = uid, ledger.OtherMachine, "" })
@@ -109,8 +107,8 @@ func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 	}
 }
 
-// What a hold said of a node it goes on to say of mounts of before, once nothing of the
-// detach is to be said; what is to be said of the detach comes first.
+// After the detach, the hold's words about a node remain as words about older mounts. Words about the
+// detach come first.
 func TestFenceGoesOnAboutMounts(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	back := func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }
@@ -139,9 +137,8 @@ func TestFenceGoesOnAboutMounts(t *testing.T) {
 	}
 }
 
-// The list of fences has those of the nodes where the volume is, and of those where nothing
-// of it is any more, once each and in the order of their names; it says them given the hold as it
-// is to be, and leaves the planner's own hold as it was.
+// The list of fences has the volume's present and former nodes, each once and sorted. It does not change
+// the planner's own hold.
 func TestListOfFences(t *testing.T) {
 	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
 	tainted := deadNode("2", "x", "b", func(n *ledger.NodeState) { n.OutOfService = true })
@@ -172,7 +169,7 @@ func TestListOfFences(t *testing.T) {
 	}
 }
 
-// A full list has no room for what was said of nodes where nothing is any more.
+// A full list has no room for nodes that the volume has left.
 func TestFullListOfFences(t *testing.T) {
 	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
 	elsewhere := ledger.Fence{Node: "a-node", NodeUID: "third", BootID: "b", InUse: true}
@@ -183,8 +180,8 @@ func TestFullListOfFences(t *testing.T) {
 	}
 }
 
-// What a hold says of a volume that has gone by force stands for the rule as long as the
-// outage lasts: not where a rule has ended, the node is Ready, or the volume is attached again.
+// A fence stands for the rule during the outage, unless a rule has ended, the node is Ready, or the volume
+// is attached again.
 func TestKeptFence(t *testing.T) {
 	out := func(n *ledger.NodeState) {}
 	read := ledger.NodeLease{Node: "dead", Renewed: 7}
@@ -215,8 +212,8 @@ func TestKeptFence(t *testing.T) {
 	}
 }
 
-// A volume is to be taken by force where something of it is left to take: volumesAttached
-// names it, or an attachment that is not being deleted; and no creation is under way.
+// A volume remains to be taken by force if volumesAttached names it, or an attachment of it is not being
+// deleted, with no creation in flight.
 func TestForcedPlace(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	reported := func(n *ledger.NodeState) { n.OutOfService, n.Reported = true, []ledger.VolumeID{disk} }
@@ -245,8 +242,7 @@ func TestForcedPlace(t *testing.T) {
 	}
 }
 
-// A hold that is not written yet, since somebody deleted it, vouches for no force; nor does
-// it say anything that a detach without force would have to wait for.
+// A deleted, unwritten hold permits no force, and makes no unforced detach wait.
 func TestUnwrittenFence(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: false, "": true} {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Rule = rule })}}, atDead("a", false), ledger.HoldGone{Volume: disk})
@@ -260,8 +256,8 @@ func TestUnwrittenFence(t *testing.T) {
 	}
 }
 
-// A doubt about what is being detached by force is left as it was said, as long as it is the
-// attacher's turn; a doubt about what was left is of the attachment that was.
+// The doubt under a forced detach stays as written during the attacher's turn. The doubt about a left
+// volume is about its earlier attachment.
 func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	doubted := func(uid string, deleting bool, change func(*ledger.NodeState)) []ledger.Event {
 		made := func(n *ledger.NodeState) { n.Ready, n.Reported = ledger.ReadyTrue, []ledger.VolumeID{disk} }
@@ -297,7 +293,7 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
 		}
 	}
-	// Left there, as its attachment went: what was said of that one still counts.
+	// The volume was left there with its attachment gone: the words about that attachment still count.
 	left := ledger.Hold{Stays: true}
 	for name, test := range map[string]struct {
 		old  ledger.Fence
@@ -319,8 +315,8 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	}
 }
 
-// What the hold says at once of a doubt without an attachment: only of a volume that was
-// left there, or that needs none and is there by the hold.
+// The hold reports a doubt without an attachment at once only for a left volume, or a volume without
+// attachments at its holder's node.
 func TestDoubtWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	lists := func(v ledger.VolumeID) func(*ledger.NodeState) {
@@ -334,7 +330,7 @@ func TestDoubtWithoutAnAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		v      ledger.VolumeID
 		stays  bool
-		heldAt ledger.NodeName // by the hold as it is to be
+		heldAt ledger.NodeName // in the planned hold
 		want   bool
 	}{
 		"left there":               {disk, true, "dead", true},
@@ -362,8 +358,8 @@ func TestDoubtWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// What a fence says of the kubelet's last list: that the volume is in use also where there
-// is none, or nobody knows the node.
+// A fence says of the kubelet's last list that the volume is in use, also without a list or with an unknown
+// node.
 func TestFenceOfWhatIsInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		n    *ledger.Node
@@ -382,8 +378,8 @@ func TestFenceOfWhatIsInUse(t *testing.T) {
 	}
 }
 
-// Nothing is said of a node of which nobody has seen a Node, nor of one from which nothing was
-// taken. What was left at a node goes on to be said as long as the outage may go on.
+// There is no fence of an unknown Node, nor of a node from which nothing was taken. A volume that was left
+// at a node stays reported while the outage may last.
 func TestFenceWithoutALease(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, dataAt("q", "nowhere", ledger.PodLive))
 	if f, needed := p.fence(*p.volume.Hold, p.at("nowhere")); needed {
@@ -396,8 +392,8 @@ func TestFenceWithoutALease(t *testing.T) {
 	}
 }
 
-// What is said of nodes is said given the hold as it is to be: what was taken from a node goes
-// on to be said unless the volume is wanted there again.
+// Fences are made for the planned hold: a taken volume stays reported unless the volume is wanted there
+// again.
 func TestFencesOfTheHoldToBe(t *testing.T) {
 	byTime := takenFrom(func(f *ledger.Fence) { f.Rule, f.Renewed = AfterPodGone, 0 })
 	for to, want := range map[ledger.NodeName]string{"well": AfterPodGone, "dead": ""} {
@@ -408,8 +404,8 @@ func TestFencesOfTheHoldToBe(t *testing.T) {
 	}
 }
 
-// What was taken from a node before anybody had read its Lease is completed by it, once the
-// rule is over at that time, too; not where the Node has gone, or has been silent otherwise.
+// The Lease completes an earlier fence if the rule holds at that time too, the Node exists, and its silence
+// is the same.
 func TestFenceIsCompletedByTheLease(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	read := ledger.NodeLease{Node: "dead", Renewed: 7}

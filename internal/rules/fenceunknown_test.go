@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What a hold says of a machine whose Node this process has never seen counts: a ticket that keeps the
+// A hold's fence of a machine with a Node that this process never saw counts: a ticket that keeps the
 // volume detached is not satisfied.
 func TestFenceOfANodeThatNobodyKnows(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "deleted", NodeUID: "o", SystemUUID: "y", BootID: "y", InUse: true}}}

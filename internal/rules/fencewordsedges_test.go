@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A doubt of which the hold tells is over, though the attachment is there and the boot lasts, when this
-// process doubts no more; beside another controller nobody looks.
+// A doubt in the hold is over when this process no longer doubts, though the attachment exists and the boot
+// lasts. In Cooperative mode it is not checked.
 func TestDisproved(t *testing.T) {
 	told := func(change func(*ledger.Fence)) ledger.Fence {
 		f := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
@@ -40,8 +40,8 @@ func TestDisproved(t *testing.T) {
 	}
 }
 
-// By which Node a machine was known in a boot: as the hold's entry tells, the Node that there is, or the
-// hold's holder; by none where none of them tells of that boot of that machine.
+// The Node of a machine in a boot comes from the hold's entry, the existing Node, or the hold's holder, if
+// one of them knows that boot of that machine.
 func TestNodeOf(t *testing.T) {
 	entry := ledger.Fence{Node: "well", NodeUID: "of-entry", SystemUUID: "m", BootID: "b"}
 	is := ledger.NodeState{Name: "well", UID: "of-node", SystemUUID: "m", BootID: "b"}
@@ -74,8 +74,8 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// What is to be taken by force from a machine that had the name of the one that is there says nothing of
-// that one's outages, and counts as in use; all else is of the Node that there is.
+// The fence of an earlier machine's volume tells nothing of the present machine's outages, and counts as in
+// use.
 func TestFenceOfAFormerMachine(t *testing.T) {
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well")}
 	then := func(changes ...func(*ledger.NodeState)) []ledger.Event {
@@ -84,7 +84,7 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	}
 	now := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "z", BootID: "c", Attachment: "awell", Since: 40, InUse: true}
 	was := ledger.Fence{Node: "well", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
-	ofBefore := now // the outage is that of the machine that is there
+	ofBefore := now // the outage is the present machine's
 	ofBefore.SystemUUID, ofBefore.BootID = was.SystemUUID, was.BootID
 	ofBoth := now // it lists the volume, too
 	ofBoth.SystemUUID, ofBoth.BootID = ledger.OtherMachine, ""
@@ -119,7 +119,7 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, test.heldAt, hold, test.facts...)
 		place := *p.at("well")
 		if name == "of a former machine" || name == "of one whose Node the hold names" {
-			place.InUse = false // whatever is said of it
+			place.InUse = false // whatever the list says
 		}
 		if got := p.newFence(p.snapshot.Node("well"), &place, place.Own(), test.rule); got != test.want {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, test.want)
@@ -127,8 +127,8 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	}
 }
 
-// What the hold says of an attachment that its kubelet may have forgotten: in which boot of which machine,
-// as far as that is known; nothing where the holder says the same.
+// The hold names the boot and the machine of a possibly forgotten attachment, unless the holder says the
+// same.
 func TestDoubtedFenceTells(t *testing.T) {
 	granted := func(change func(*ledger.Hold)) ledger.Hold {
 		h := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
@@ -141,8 +141,8 @@ func TestDoubtedFenceTells(t *testing.T) {
 	}
 	unknown := []ledger.Event{madeAt("well"), ledger.HoldsInDoubt{}}
 	for name, test := range map[string]struct {
-		hold  ledger.Hold // as the API has it, at no node
-		is    ledger.Hold // as it is to be
+		hold  ledger.Hold // as in the API, at no node
+		is    ledger.Hold // as planned
 		facts []ledger.Event
 		old   ledger.Fence
 		says  bool
@@ -170,8 +170,8 @@ func TestDoubtedFenceTells(t *testing.T) {
 	}
 }
 
-// What may be mounted at one of several machines, though no rule of force has taken it, is said of the Node that there is:
-// when the attachment has gone, that one's kubelet may fail to count what it has mounted.
+// If a volume may be mounted at one of several machines, the fence names the present Node: its kubelet may
+// fail to count its mounts.
 func TestFenceOfSeveralMachines(t *testing.T) {
 	state := func(version string, reported ...ledger.VolumeID) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.Version, n.Reported = version, reported })
@@ -187,8 +187,8 @@ func TestFenceOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// The Node is made again by the later one in the same boot: the hold names that Node, and so goes on telling of its mount
-// when somebody has deleted the VolumeAttachment.
+// The later machine makes the Node again in the same boot. The hold names that Node, and still tells of its
+// mount if the VolumeAttachment is deleted.
 func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
 	state := func(uid, version string, reported ...ledger.VolumeID) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.UID, n.Version, n.Reported = uid, version, reported })
@@ -211,8 +211,8 @@ func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Beside another controller the hold tells of what was granted for a Node before, and of what was taken as
-// long as that outage lasts.
+// In Cooperative mode the hold tells of a grant for an earlier Node, and of taken volumes while the outage
+// lasts.
 func TestFenceBesideAnother(t *testing.T) {
 	before := ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}
 	user := dataAt("q", "dead", ledger.PodLive)

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// failed has a pod's node die, and a script's controller count the time of AfterPodGone
-// up to a time.
+// failed has a pod's node die, and a script's controller count the time of AfterPodGone up to a time.
 func failed(t *testing.T, counted string) *script {
 	t.Helper()
 	s := newScript()
@@ -40,9 +39,8 @@ func (s *script) unread() {
 	}
 }
 
-// A new leader that has not read the node's Lease yet does not know whether the time that
-// its hold keeps is of this outage. It leaves it there for whoever comes next, and goes
-// on from it once it has read the Lease.
+// A new leader without the node's Lease leaves the time in the hold for a later leader, and continues it
+// once it has read the Lease.
 func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	s := failed(t, "5m30s")
 	s.unread()
@@ -52,7 +50,7 @@ func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 		}
 	}
 	s.command("run")
-	s.unread() // and another one
+	s.unread() // and again
 	s.readLeases()
 	if got := s.command("plan volume=pv-1"); got != "look again in 30s\n" && !strings.HasSuffix(got, "\nlook again in 30s\n") {
 		t.Errorf("after it has read the Lease:\n%s", got)
@@ -63,8 +61,7 @@ func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	}
 }
 
-// taken has a volume taken by the out-of-service taint before anybody has read the Lease
-// of its node.
+// taken has the out-of-service taint take a volume before its node's Lease was read.
 func taken(t *testing.T) *script {
 	t.Helper()
 	s := newScript()
@@ -81,8 +78,8 @@ func taken(t *testing.T) *script {
 	return s
 }
 
-// What is taken by force before a Lease was read stays taken for whoever leads next,
-// though the taint has gone: the hold learns of the Lease once it is read.
+// A volume taken by force before a Lease was read stays taken for the next leader: the hold gets the Lease
+// once it is read.
 func TestFenceLearnsOfTheLease(t *testing.T) {
 	s := taken(t)
 	s.command("advance 1s")
@@ -96,8 +93,7 @@ func TestFenceLearnsOfTheLease(t *testing.T) {
 	}
 }
 
-// What was taken by force before a Lease was read counts for no later leader as long as
-// it does not know the Lease either: the kubelet may have come back meanwhile.
+// Without the Lease, a later leader does not count such a volume as taken: the kubelet may have come back.
 func TestFenceWithoutALease(t *testing.T) {
 	s := taken(t)
 	s.command("node worker-1 oos=false")
@@ -114,8 +110,8 @@ func TestFenceWithoutALease(t *testing.T) {
 	}
 }
 
-// When a rule's time is over and nothing is taken by it, since volumesAttached is another
-// controller's, the hold goes on saying so: the next leader does not count anew.
+// A rule's time is over but takes nothing, since another controller writes volumesAttached. The next leader
+// does not count anew.
 func TestTimeThatIsOverIsKept(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

@@ -11,23 +11,21 @@ import (
 
 // Arbiter decides. The zero value is for Standalone mode.
 type Arbiter struct {
-	// Cooperative: kube-controller-manager's attach/detach controller runs
-	// too. It owns volumesAttached and detaches what bound pods leave.
+	// Cooperative: kube-controller-manager's attach/detach controller also runs. It owns volumesAttached,
+	// and detaches the volumes of departed pods.
 	Cooperative bool
-	// StayAttached asks the attacher to leave a volume whose detach is refused
-	// and that is wanted again at its node. It is for moorage-attacher; others do
-	// not listen.
+	// StayAttached asks the attacher to leave a volume that its node wants again if its detach is refused.
+	// Only moorage-attacher obeys.
 	StayAttached bool
-	// Hurried: an order to unstage a volume that led to nothing is given again at once, where
-	// no time passes.
+	// Hurried: a failed order to unstage a volume is repeated at once, for tests without time.
 	Hurried bool
-	// HearsNoNodes: this process does not observe what moorage-node says, so that it can't
-	// tell that a word is missing which a policy requires. It detaches nothing.
+	// HearsNoNodes: this process does not read moorage-node's reports, so that it can't notice the absence
+	// of a report that a policy requires. It detaches nothing.
 	HearsNoNodes bool
 }
 
-// Admissible says whether a request can be met at any node at all. Its
-// reasons concern claims and volumes, not nodes.
+// Admissible says whether a request can be met at any node at all. Its reasons concern claims and volumes,
+// not nodes.
 func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	if many := r.tooMany(s); len(many) > 0 {
 		return refuse(many)
@@ -39,9 +37,9 @@ func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	return refuse(reasons)
 }
 
-// broken says what is wrong with a need, which is for v, wherever it is to be met. A rule about claims and volumes
-// belongs here: Admissible, Fit and Explain ask it, and a grant that it refuses is taken back (Keeps). One about a
-// node belongs in wherever, and one about slots in the queue.
+// broken says what is wrong with a need of volume v, at any node. Rules about claims and volumes belong
+// here: Admissible, Fit and Explain ask it, and a grant that it refuses is taken back (Keeps). Rules about
+// a node belong in wherever, rules about slots in the queue.
 func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	reason := Reason{Volume: n.Volume, Claim: n.Name}
 	switch {
@@ -59,8 +57,8 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
 		reason.Code = ClaimUnbound
 	case n.Claim == nil && n.Bound && goesAway(s, v):
-		// A ticket that names a PersistentVolume would keep it from being deleted. A claim keeps its
-		// PersistentVolume anyway, and its attacher may attach it or refuse to.
+		// A ticket that names a PersistentVolume would prevent its deletion. A claim keeps its
+		// PersistentVolume anyway, and its attacher may attach it or refuse.
 		reason.Code = VolumeDeleting
 	default:
 		return nil
@@ -68,7 +66,7 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	return []Reason{reason}
 }
 
-// persistentVolume names the PersistentVolume of the claim; empty where there is no claim.
+// persistentVolume names the PersistentVolume of the claim; empty without a claim.
 func (n Need) persistentVolume() string {
 	if n.Claim == nil {
 		return ""
@@ -76,12 +74,12 @@ func (n Need) persistentVolume() string {
 	return n.Claim.PersistentVolume
 }
 
-// notTheirs as the Detail of ClaimMissing says that there is a claim of that name,
-// which is not the one meant.
+// notTheirs is the Detail of ClaimMissing for an existing claim of that name that is not the intended
+// claim.
 const notTheirs = "not theirs"
 
-// madeAgain as the Detail of ClaimMissing says that the claim, or its PersistentVolume, leads
-// to another volume than the one that the ticket was granted.
+// madeAgain is the Detail of ClaimMissing for a claim or PersistentVolume that leads to another volume than
+// the ticket was granted.
 const madeAgain = "made again"
 
 func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
@@ -98,27 +96,26 @@ func goesAway(s ledger.Snapshot, v *ledger.Volume) bool {
 	return pv != nil && pv.Deleting
 }
 
-// Fit says whether a request may be placed at a node: what Filter asks. A ticket that is
-// granted counts; one that only asks counts if it ranks before the request. It costs the request's own
-// volumes, however many pods and attachments the node has.
+// Fit says whether a request may be placed at a node, as Filter asks. Granted tickets count; pending
+// tickets count if they rank before the request. It costs the request's own volumes, however many pods and
+// attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
 	return view{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
 }
 
 func (w view) fit() Verdict { return w.judge(w.fenced()) }
 
-// judge says whether the request fits the node, of which it is known for which volumes it
-// is fenced.
+// judge says whether the request fits the node. lost are the reasons of the volumes for which the node is
+// fenced.
 func (w view) judge(lost []Reason) Verdict {
 	reasons := slices.Concat(lost, w.cutOff(), w.reasonsBesideRoom())
-	if w.node != ledger.Detached { // which has room for all
+	if w.node != ledger.Detached { // which has unlimited room
 		reasons = append(reasons, w.room()...)
 	}
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
-// reasonsBesideRoom says what keeps a request from the node that is not a matter of
-// slots.
+// reasonsBesideRoom lists the reasons that keep a request from the node, except slots.
 func (w view) reasonsBesideRoom() []Reason {
 	if many := w.request.tooMany(w.snapshot); len(many) > 0 {
 		return many
@@ -140,10 +137,9 @@ func (w view) reasonsBesideRoom() []Reason {
 	return reasons
 }
 
-// Nodes narrows the nodes a request may go to: those where somebody living
-// holds its exclusive volumes. Not narrowed when nobody does but tickets that yield, or when they are to stay
-// detached (false). More
-// than one node in the reasons of Fit means that none will do.
+// Nodes narrows a request to the nodes where living users hold its exclusive volumes. It does not (false)
+// if only tickets that yield hold them, or if they must stay detached. If the reasons of Fit name more than
+// one node, no node fits.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
 	return view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}.nodes()
 }
@@ -162,8 +158,8 @@ func (w view) nodes() (ledger.NodeName, bool) {
 	return "", false
 }
 
-// blockedAt is where somebody claims a volume: those who have it before those who only
-// live at their node, and these before those who ask.
+// blockedAt is the node of a claim on a volume. Holders come first, then users that live at the holder's
+// node, then tickets that ask.
 func (w view) blockedAt(v *ledger.Volume) ledger.NodeName {
 	if n := w.has(v); n != "" {
 		return n
@@ -181,9 +177,9 @@ func (w view) blockedAt(v *ledger.Volume) ledger.NodeName {
 	return asked
 }
 
-// excludes says whether the node affinity of a PersistentVolume keeps a volume from a
-// node. Of several PersistentVolumes of one volume each has to allow the node. What is
-// not known of a node excludes nothing: it is refused for not being there.
+// excludes says whether the node affinity of a PersistentVolume keeps a volume from a node. Each
+// PersistentVolume of the volume has to allow the node. Unknown facts about a node exclude nothing: the
+// node is refused because it does not exist.
 func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
 	if v == nil {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What is wrong with a need wherever it is to be met. A claim that is not bound yet is in
-// order for a pod, if its class waits for its first consumer.
+// Faults of a need at any node. An unbound claim is in order for a pod if its class waits for the first
+// consumer.
 func TestBrokenNeeds(t *testing.T) {
 	of := func(class string) *ledger.Claim { return &ledger.Claim{Class: class} }
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "wait", Version: "1", Driver: "d", WaitForFirst: true}, ledger.StorageClass{Name: "now", Version: "1", Driver: "d"})
@@ -46,8 +46,7 @@ func TestBrokenNeeds(t *testing.T) {
 	}
 }
 
-// What keeps a request from a node is nothing that concerns volumes which need no
-// attachment, nor claims that lead to no driver yet.
+// Volumes that need no attachment, and claims without a driver yet, keep a request from no node.
 func TestWhereARequestFits(t *testing.T) {
 	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
 		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
@@ -76,8 +75,8 @@ func TestWhereARequestFits(t *testing.T) {
 	}
 }
 
-// Claims that lead to no driver yet have no volume in common: pods that are tried at
-// different nodes with one each are not in each other's way.
+// Claims without a driver yet share no volume: pods of a dry run with one claim each at different nodes
+// don't block each other.
 func TestClaimsOfNoDriverAreApart(t *testing.T) {
 	claim := func(name string) ledger.Event {
 		return ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: name}, UID: name, Version: "1", Class: "later", Access: ledger.AccessNode}
@@ -95,8 +94,8 @@ func TestClaimsOfNoDriverAreApart(t *testing.T) {
 	}
 }
 
-// A request may go to no other node than the one where somebody has an exclusive volume of
-// it; but a live migration, or who follows one, may.
+// A request is limited to the node where a user has an exclusive volume of it. A live migration and its
+// followers are not.
 func TestNodesOfARequest(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	there := []ledger.Event{madeAt("dead"), dataAt("q", "dead", ledger.PodLive)}

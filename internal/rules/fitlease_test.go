@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// scheduler is a ledger beside the controller's: it sees the same objects, and reads
-// Leases by itself, or not.
+// scheduler is a ledger beside the controller's. It sees the same objects, and may read Leases.
 type scheduler struct {
 	*ledger.Ledger
 	reads bool
@@ -26,7 +25,7 @@ func (s *script) scheduler(reads bool) *scheduler {
 	return l
 }
 
-// present shows a scheduler all objects as they are.
+// present shows a scheduler all current objects.
 func (s *script) present(l *scheduler) {
 	for _, k := range world.AllKinds() {
 		for _, e := range s.List(k) {
@@ -42,9 +41,8 @@ func (s *script) present(l *scheduler) {
 	}
 }
 
-// A scheduler reads the Leases of nodes that are not Ready as the controller does, and
-// says of a volume at such a node what the controller says: else a pod is refused at
-// every node, or is reserved one that the controller refuses.
+// A scheduler reads the Leases of nodes that are not Ready, and agrees with the controller. Otherwise a pod
+// is refused at every node, or reserved where the controller refuses.
 func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	begin := []string{
 		"policy fast driver=disk afterUnreachable=2m",
@@ -54,7 +52,7 @@ func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	tests := map[string]struct {
 		lines []string // "look" has the schedulers look
 		fits  bool     // at worker-2
-		blind bool     // what a scheduler says that reads no Lease
+		blind bool     // the answer of a scheduler that reads no Lease
 	}{
 		"out of service, by its last word": {lines: []string{"node worker-1 ready=false oos=true", "kubelet worker-1 down", "look", "advance 50s", "look"}, fits: true},
 		"silent, by its last word":         {lines: []string{"node worker-1 ready=false", "kubelet worker-1 down", "look", "advance 2m", "look"}, fits: true},
@@ -99,7 +97,7 @@ func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	}
 }
 
-// A scheduler that begins when a node's time is over goes by what the hold keeps.
+// A scheduler that starts after a node's time is over relies on the hold.
 func TestFitAfterTheTimeIsOver(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{
@@ -117,8 +115,8 @@ func TestFitAfterTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// What Grant refuses since the node is fenced, Fit does not place there: a pod that
-// tolerates every taint would be reserved the same node again and again.
+// Fit refuses a fenced node as Grant does: a pod that tolerates every taint would be reserved there again
+// and again.
 func TestFitRefusesAFencedNode(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

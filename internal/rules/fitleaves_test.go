@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Fit refuses for claims, volumes, who has them, and slots. Everything else about a
-// node is refused by others, or waited for after the bind: a refusal more would keep
-// pods off nodes that kube-scheduler would take.
+// Fit refuses for claims, volumes, their users, and slots. More refusals would keep pods off nodes that
+// kube-scheduler would take.
 func TestFitLeavesTheRestToOthers(t *testing.T) {
 	id := ledger.VolumeID{Driver: "disk", Handle: "h"}
 	node := func(change func(*ledger.NodeState)) ledger.NodeState {

@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// slowFit is Fit written for obviousness: it lists everything that binds a
-// volume to a node from the API's objects, and counts.
+// slowFit is an obvious form of Fit: it lists from the API's objects everything that binds a volume to a
+// node, and counts.
 type slowFit struct {
 	w     *randomWorld
 	pod   ledger.Pod
@@ -25,16 +25,15 @@ type slowFit struct {
 	delta *ledger.Delta
 }
 
-// slowUser is a pod or a ticket at a node.
 type slowUser struct {
 	node     ledger.NodeName
 	volumes  []ledger.VolumeID
-	pod      string // the pod, or the one that the ticket is for
+	pod      string // the pod, or the ticket's pod
 	id       ledger.TicketID
 	ticket   bool
 	asks     bool // a ticket that is not granted
-	told     bool // one that is not a pod's, and was told why it waits
-	slotless bool // one that keeps no slot meanwhile
+	told     bool // a tool's ticket that was told to wait
+	slotless bool // a ticket that keeps no slot meanwhile
 	leaves   bool // a pod that is terminating, or runs nowhere
 	reserved bool // a pod that is not bound yet
 	yields   bool
@@ -42,8 +41,7 @@ type slowUser struct {
 	takenOut bool // a pod that a dry run takes away, or its ticket
 }
 
-// users lists them all, from the objects and, for the ghosts, from what the
-// controller remembers.
+// users lists all users, from the objects and, for ghosts, from the controller's memory.
 func (f slowFit) users() []slowUser {
 	var users []slowUser
 	removed, added := map[string]bool{}, map[string]ledger.NodeName{}
@@ -107,7 +105,6 @@ func (f slowFit) mode(i int) ledger.Access {
 	return f.w.claimOf(ledger.ClaimKey{Namespace: namespace, Name: f.pod.Volumes[i].Claim}).Access
 }
 
-// keepsAway says whether a user keeps the pod from an exclusive volume.
 func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, users []slowUser) bool {
 	if mode < ledger.AccessNode || u.pod == f.pod.UID || u.takenOut || u.leaves || !slices.Contains(u.volumes, v) {
 		return false
@@ -125,25 +122,24 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 		return !u.told && (mode == ledger.AccessPod || !f.lived(users, v, f.n))
 	}
 	if has := f.has(users, v); !u.ticket && !u.reserved && has != "" && has != u.node {
-		return false // it waits for those who have it
+		return false // it waits for the holders
 	}
 	return !u.yields
 }
 
-// nowhere says whether a Node does not exist, and no volume is there.
 func (f slowFit) nowhere(n ledger.NodeName) bool {
 	_, exists := f.w.Node(n)
 	at := slowFit{w: f.w, n: n}
 	return !exists && len(at.remembered()) == 0 && !slices.ContainsFunc(list[ledger.Attachment](f.w.cluster, world.Attachments), func(a ledger.Attachment) bool { return a.Node == n })
 }
 
-// fenced says whether what is at a node no longer counts.
+// fenced says whether users at a node no longer count.
 func (f slowFit) fenced(n ledger.NodeName) bool {
 	node, _ := f.w.Node(n)
 	return node.OutOfService && node.Ready != ledger.ReadyTrue
 }
 
-// lived says whether anybody else uses a volume at a node, and will stay.
+// lived says whether another user has a volume at a node, and will stay.
 func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) bool {
 	return !f.fenced(n) && slices.ContainsFunc(users, func(o slowUser) bool {
 		others := o.pod == "" || o.pod != f.pod.UID
@@ -152,8 +148,7 @@ func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) b
 	})
 }
 
-// has is the node that has a volume, by its hold or by what is attached, and where
-// others live who use it.
+// has is the node that has a volume, by its hold or its attachment, and that has other users of it.
 func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
 	hold, _ := f.w.Hold(v)
 	at := hold.Node
@@ -228,8 +223,8 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 	return ""
 }
 
-// remembered is what the controller remembers a node to have had in use that
-// its Node object, gone or made again, says nothing of.
+// remembered are the volumes that the controller remembers as in use at a node and that its deleted or
+// recreated Node omits.
 func (f slowFit) remembered() []ledger.VolumeID {
 	var list []ledger.VolumeID
 	s := f.w.snapshot()
@@ -255,7 +250,7 @@ func TestFitTwin(t *testing.T) {
 	})
 }
 
-// dryRun draws pods that are taken away and pods that are tried.
+// dryRun draws pods to take away and pods to try.
 func (w *randomWorld) dryRun() *ledger.Delta {
 	d := &ledger.Delta{}
 	for _, p := range w.pods() {
@@ -270,9 +265,8 @@ func (w *randomWorld) dryRun() *ledger.Delta {
 	return d
 }
 
-// compareFit asks where each pod may be placed. One that has a node is taken away from it
-// first, as whoever simulates the drain of a node does: where else it might be while it is
-// there nobody asks.
+// compareFit asks where each pod may be placed. A pod with a node is taken from it first, as in the
+// simulation of a drain: no caller asks for other nodes while the pod is there.
 func (w *randomWorld) compareFit(t *rapid.T, tried *ledger.Delta) {
 	for _, p := range w.pods() {
 		d := tried
@@ -295,7 +289,7 @@ func (w *randomWorld) compareFit(t *rapid.T, tried *ledger.Delta) {
 	}
 }
 
-// moved is a dry run that takes a pod from its node, too.
+// moved is a dry run that also takes a pod from its node.
 func moved(tried *ledger.Delta, p ledger.Pod) *ledger.Delta {
 	d := tried.Clone()
 	if d == nil {

@@ -15,32 +15,29 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Creations of VolumeAttachments, and reports in volumesAttached, whose answers do not
-// come: they are carried out some time later, or never. Until then nothing is planned
-// for their volumes, as internal/write is still at it; and what it reads after a
-// creation is not answered either, so that FindAttachment is what settles it.
+// Some creations of VolumeAttachments and reports get no answer: they are carried out later, or never.
+// Until then their volumes are not planned. Only FindAttachment settles a creation, since the read after it
+// gets no answer either.
 
-// errUnanswered says that nothing is known of what came of a write.
+// errUnanswered says that the outcome of a write is unknown.
 var errUnanswered = errors.New("no answer")
 
-// unanswered is a request in flight, and the step that it carries out.
+// unanswered is a request in flight, and its step.
 type unanswered struct {
 	step    rules.Step
 	request world.Request
 }
 
-// creates says whether it is the creation of a VolumeAttachment.
 func (u unanswered) creates(name string) bool {
 	return u.step.Do == rules.CreateAttachment && u.step.Attachment == name
 }
 
-// flies says whether a request for a volume is in flight.
 func (c *cluster) flies(v ledger.VolumeID) bool {
 	return slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v })
 }
 
-// land ends the flight of the i-th request: it is carried out, or never will be.
-// The controller hears of it as of what others write.
+// land ends the flight of the i-th request: it is carried out, or never will be. The controller sees it as
+// another actor's write.
 func (c *cluster) land(i int, done bool) {
 	u := c.flying[i]
 	c.flying = slices.Delete(slices.Clone(c.flying), i, i+1)
@@ -50,7 +47,7 @@ func (c *cluster) land(i int, done bool) {
 	}
 }
 
-// flight has what adds go unanswered, or ends what is in flight: done or lost.
+// flight leaves added requests unanswered, or ends the flights: done or lost.
 func (s *script) flight(a args) {
 	s.mutes = func() bool { return a.flag("unanswered") }
 	for len(s.flying) > 0 && !a.flag("unanswered") {
@@ -58,8 +55,8 @@ func (s *script) flight(a args) {
 	}
 }
 
-// newWorldFlight is a world in which every third creation or report is not answered. One
-// volume is reported without an attachment: its kubelet waits for nothing else.
+// newWorldFlight is a world in which every third creation or report gets no answer. One volume is reported
+// without an attachment: its kubelet waits for nothing else.
 func newWorldFlight(data []byte) *randomWorld {
 	w := newWorld(data)
 	pv := w.pv("pv-" + claimKey(1).Name)
@@ -76,16 +73,15 @@ func newWorldFlight(data []byte) *randomWorld {
 	return w
 }
 
-// landAll ends all flights: a new leader has waited for that, and so has the end of
-// the faults.
+// landAll ends all flights, before a new leader begins or the faults end.
 func (w *randomWorld) landAll() {
 	for len(w.flying) > 0 {
 		w.land(0, w.below(2) == 0)
 	}
 }
 
-// TestWorldFlight plays random worlds in which creations and reports are in flight for
-// long: what they may attach counts, however long that takes and whoever goes meanwhile.
+// TestWorldFlight plays random worlds with long flights of creations and reports: a possible attach counts,
+// however long it takes and whatever is deleted meanwhile.
 func TestWorldFlight(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		newWorldFlight(proptest.Bytes(t, 900)).play(t)

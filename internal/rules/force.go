@@ -8,66 +8,63 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The rules by which a volume may be detached without its kubelet's word. The
-// node is not Ready, or another machine has its name by now (former). The first five are proof that the machine does not
-// write to the volume when it is attached elsewhere; the others are a time that a policy
-// sets, and prove nothing.
+// The rules by which a volume may be detached without its kubelet's word. The node is not Ready, or another
+// machine has its name by now (former). The first five prove that the machine does not write to the volume
+// when it is attached elsewhere. The others are a policy's time, and prove nothing.
 const (
-	// OutOfService: somebody vouches for it that nothing runs at the node.
+	// OutOfService: a taint vouches that nothing runs at the node.
 	OutOfService = "OutOfService"
-	// FencedCondition: somebody who may do so has set the condition that the policy names,
-	// and so vouches for it that the machine does not write to the driver's volumes.
+	// FencedCondition: an authorized actor has set the policy's condition, and so vouches that the machine
+	// does not write to the driver's volumes.
 	FencedCondition = "FencedCondition"
 	// NetworkFence: the driver's storage has cut the machine off.
 	NetworkFence = "NetworkFence"
-	// NodeShutdown: the cloud says that the machine is off, and unpublishing the volume
-	// takes its access away should it be on again.
+	// NodeShutdown: the cloud says that the machine is off. Unpublishing the volume takes its access away
+	// in case it starts again.
 	NodeShutdown = "NodeShutdown"
-	// UnpublishFences: the node was unreachable for the time of AfterUnreachable, and
-	// unpublishing the volume takes the machine's access away.
+	// UnpublishFences: the node was unreachable for the time of AfterUnreachable, and unpublishing the
+	// volume takes the machine's access away.
 	UnpublishFences  = "UnpublishFences"
 	AfterPodGone     = "AfterPodGone"
 	AfterUnreachable = "AfterUnreachable"
 )
 
-// Proves says whether a rule is proof that the machine does not write to the volume when
-// it is attached elsewhere, and not only a time.
+// Proves says whether a rule proves that the machine does not write to the volume when it is attached
+// elsewhere. A time alone proves nothing.
 func Proves(rule string) bool {
 	return rule == OutOfService || rule == FencedCondition || rule == NetworkFence || byUnpublish(rule)
 }
 
-// The progress of a forced detach is told and kept in twelve steps, none
-// shorter than half a minute: finer would be a write for every tick, and after
-// a failover at most one step is waited for again.
+// The progress of a forced detach is reported in twelve steps of half a minute or more. Finer steps would
+// cost a write each. After a failover at most one step is waited for again.
 const (
 	forceSteps   = 12
 	minForceStep = 30 * time.Second
 )
 
-// leaseGrace is for how long the Lease of a node must stand still, whatever the rule, where
-// its condition Ready is a kubelet's word, or the kubelet was heard since it is not Ready:
-// the time after which the node controller itself calls a node Unknown
-// (kube-controller-manager, --node-monitor-grace-period).
+// leaseGrace is how long a node's Lease must stand still under any rule, if its condition Ready comes from
+// the kubelet or the kubelet was heard since the node is not Ready. After this time the node controller
+// calls a node Unknown (kube-controller-manager, --node-monitor-grace-period).
 const leaseGrace = 50 * time.Second
 
-// minWait is how soon a rule's time is looked at again at the earliest, where how
-// much of it is over depends on when the Lease was last read.
+// minWait is the shortest time before the next check of a rule's time that depends on the last read of the
+// Lease.
 const minWait = time.Second
 
-// forcing is how far a rule for a forced detach has come.
+// forcing is the progress of a rule for a forced detach.
 type forcing struct {
 	Rule    string // empty: no rule applies
 	Elapsed time.Duration
 	Left    time.Duration // 0: its time is over
-	Limit   time.Duration // how long it takes; 0 where it takes no time
-	Step    time.Duration // in which it is told
-	Former  string        // the machine that it is about, where another one has its node's name
-	Brake   Brake         // holds the time of AfterUnreachable; zero: nothing does
+	Limit   time.Duration // the rule's whole time; 0: none
+	Step    time.Duration // of the reported progress
+	Former  string        // its machine, if another machine has the node's name now
+	Brake   Brake         // stops the time of AfterUnreachable; zero: nothing does
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
 
-// sooner returns which of two rules' times is over first.
+// sooner returns the rule with the earlier end.
 func (f forcing) sooner(other forcing) forcing {
 	first := f
 	if f.Rule == "" || other.Rule != "" && other.Left < f.Left {
@@ -79,20 +76,17 @@ func (f forcing) sooner(other forcing) forcing {
 	return first
 }
 
-// ready says whether a node exists and is Ready. Only such a node is never
-// forced.
+// ready says whether a node exists and is Ready. No rule forces such a node.
 func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
 
-// force says which rule would detach the volume from a node by force, and
-// when: the one whose time is over first.
+// force returns the rule that would detach the volume from a node by force first, and when.
 func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now)).sooner(former(s, v, p, now))
 }
 
-// fence says which rule would end the rights of everything that runs at a node,
-// and when: the node is out of service, or has been silent for as long as the
-// volume's policy says. Where unpublishing the volume cuts the machine off, that time is
-// proof, and so is a cloud's word that the machine is off.
+// fence returns the rule that would end the rights of all users at a node, and when: the node is out of
+// service, or silent for the policy's time. If unpublishing the volume cuts the machine off, this time is
+// proof; a cloud's word that the machine is off is proof in the same way.
 func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
 	n := s.Node(name)
 	if n == nil || name == ledger.Detached || ready(n) { //mutant:force-ready
@@ -114,15 +108,14 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	return taint.sooner(unreachable(s, v, n, policy, timing{rule: rule, limit: limit, silence: silenceOf(n, now)}, now))
 }
 
-// byUnpublish says whether a rule is proof only because a volume is unpublished.
+// byUnpublish says whether a rule is proof only with the volume's unpublish.
 func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == UnpublishFences }
 
-// unpublishCuts says whether nothing is left of a volume at a node once its attachment has
-// been unpublished: there is one to unpublish, or nothing says that the volume is there, but
-// for the last list of a kubelet from which it was taken so in this outage. What may have
-// been left there without one (NodeVolume.Left), or is under way, nobody unpublishes; nor
-// what needs no attachment. Nor does a driver tell a machine from another one that had its
-// name before.
+// unpublishCuts says whether the unpublish of a volume's attachment leaves nothing of it at a node: there
+// is an attachment to unpublish, or nothing shows the volume there, except the last list of a kubelet from
+// which it was taken this way in this outage. A volume may be left there without an attachment
+// (NodeVolume.Left), have a request in flight, or need no attachment: none of them is unpublished. A driver
+// also can't tell a machine from an earlier one of the same name.
 func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
 	switch {
 	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && Doubted(s, v, p) && ofAnotherMachine(n, v, p):
@@ -136,15 +129,14 @@ func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n 
 	return !p.InUse || found && byUnpublish(f.Rule) && !outageOver(outageOf(f), n)
 }
 
-// fenced says whether what runs at a node no longer counts.
+// fenced says whether users at a node no longer count.
 func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) bool {
 	return fence(s, v, name, now).over()
 }
 
-// outOfService is the rule of the out-of-service taint, of a node that is not Ready.
-// Somebody vouches for it that
-// nothing runs at the node; a kubelet that writes after that says otherwise, until
-// its Lease has stood still for leaseGrace.
+// outOfService is the rule of the out-of-service taint at a node that is not Ready. The taint vouches that
+// nothing runs there. A later write of the kubelet contradicts it, until its Lease has stood still for
+// leaseGrace.
 func outOfService(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.OutOfService {
 		return forcing{}
@@ -152,8 +144,8 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 	return vouched(OutOfService, n, n.OutOfServiceAt, now)
 }
 
-// shutdown is the rule of a cloud's taint, of a node that is not Ready: the cloud says that
-// the machine is off. It is believed as the taint of a node that is out of service is.
+// shutdown is the rule of a cloud's shutdown taint at a node that is not Ready: the cloud says that the
+// machine is off. It counts under the conditions of outOfService.
 func shutdown(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.Shutdown {
 		return forcing{}
@@ -161,11 +153,10 @@ func shutdown(n *ledger.Node, now time.Time) forcing {
 	return vouched(NodeShutdown, n, n.ShutdownAt, now)
 }
 
-// fencedBy is the rule of the condition that a policy names, of a node that is not Ready. It is
-// believed as the taint of a node that is out of service is, but of less: only of the machine
-// that the Node names, and only if the kubelet was not heard of since the condition was set,
-// neither by this process nor by its Lease. A Lease that nobody has read says nothing, and
-// then nor does the condition (docs/decisions/0054).
+// fencedBy is the rule of a policy's condition at a node that is not Ready. It proves less than the
+// out-of-service taint: it is about the Node's present machine only, and counts only if neither this
+// process nor the Lease heard the kubelet since the condition was set. Without a read Lease it does not
+// count (docs/decisions/0054).
 func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
 	f, found := n.FencedBy(condition)
 	switch {
@@ -179,9 +170,9 @@ func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time)
 	return vouched(FencedCondition, n, f.At, now)
 }
 
-// networkFenced is the rule of a storage that has cut the machine off. A kubelet that goes on
-// writing to the API does not void it: what is cut is the machine's way to the storage. It says
-// nothing of another machine that had the node's name before (docs/decisions/0062).
+// networkFenced is the rule of a storage that has cut the machine off. It stays valid if the kubelet writes
+// to the API: only the way to the storage is cut. It says nothing of another machine that had the node's
+// name before (docs/decisions/0062).
 func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
 	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.ProvesCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
 		return forcing{}
@@ -189,8 +180,8 @@ func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n 
 	return forcing{Rule: NetworkFence}
 }
 
-// mayBeAtAnother says whether a volume may be mounted at another machine than the one that a
-// node's name has now, as this process has seen or as the hold says.
+// mayBeAtAnother says whether a volume may be mounted at an earlier machine of a node's name, as this
+// process saw or the hold says.
 func mayBeAtAnother(v *ledger.Volume, n *ledger.Node) bool {
 	machine, _ := n.DoubtedAt(v.ID)
 	if machine != "" && machine != n.SystemUUID {
@@ -204,7 +195,7 @@ func mayBeAtAnother(v *ledger.Volume, n *ledger.Node) bool {
 	return h.Node == n.Name && h.SystemUUID != "" && h.SystemUUID != n.SystemUUID || fenced && fence.SystemUUID != "" && fence.SystemUUID != n.SystemUUID
 }
 
-// vouched is a rule by which somebody has vouched since a time that a machine is dead.
+// vouched is a rule with a statement, made at a time, that a machine is dead.
 func vouched(rule string, n *ledger.Node, since, now time.Time) forcing {
 	if n.Ready == ledger.ReadyUnknown && !n.Heard.After(since) {
 		return forcing{Rule: rule}
@@ -214,8 +205,8 @@ func vouched(rule string, n *ledger.Node, since, now time.Time) forcing {
 	return timing{rule, leaseGrace, quiet, false}.run(nil, n, now)
 }
 
-// podGone is the rule of a NodeVolume that nobody uses any more, at a node that is not
-// Ready. Its time counts from when both are so.
+// podGone is the rule of a NodeVolume without users at a node that is not Ready. Its time counts from the
+// moment when both hold.
 func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)

@@ -10,13 +10,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unreachableAfter is a policy that takes volumes from nodes that do not answer.
+// unreachableAfter is a policy that takes volumes from silent nodes.
 func unreachableAfter(d time.Duration) ledger.Event {
 	return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &d}
 }
 
-// Which node has a volume: the one that had it while it may be there or somebody there has a
-// right to it, then the one that is next, then the one where it is, then who ranks first.
+// A volume's node is, in order: the old holder's while it may be there or has a right, the next, its
+// present place, the first user's.
 func TestHolder(t *testing.T) {
 	toDead := ledger.Promise{Node: "dead", To: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}
 	third := nodeAs("third")
@@ -51,7 +51,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// What a hold says of a volume that does not leave: nothing where all is as it should be.
+// A hold's reason for a volume that does not leave; none if all is well.
 func TestDescribe(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	foreign := ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
@@ -85,8 +85,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A hold says that a ticket at a fenced node has to be told that it gives way, be it the
-// holder's or the next.
+// A hold says that a ticket at a fenced node must be told that it yields, both the holder's and the next
+// ticket.
 func TestRevoke(t *testing.T) {
 	at := func(n ledger.NodeName, kind ledger.TicketType, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", kind, n, changes...)
@@ -112,9 +112,8 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// What nobody uses is forced from a node that does not answer after a time, which counts
-// from when both are so as this process has seen, or goes on where an earlier one had measured.
-// A dry run that only takes users away says nothing of how long nobody uses it.
+// An unused volume is forced from a silent node after a time from when this process saw both, or from an
+// earlier process's count.
 func TestPodGone(t *testing.T) {
 	away := func(n *ledger.NodeState) {
 		n.Ready, n.ReadySince, n.Version, n.InUse = ledger.ReadyUnknown, 40, "8", []ledger.VolumeID{disk}
@@ -176,7 +175,7 @@ func TestPodGone(t *testing.T) {
 	}
 }
 
-// That a rule's time is over stays in the hold until something is taken by it.
+// The hold keeps the end of a rule's time until the rule takes something.
 func TestKeepClock(t *testing.T) {
 	ran := &ledger.Force{Rule: AfterUnreachable, Node: "dead", NodeUID: "x"}
 	for name, test := range map[string]struct {
@@ -210,7 +209,7 @@ func TestKeepClock(t *testing.T) {
 	}
 }
 
-// A volume is looked at again at each step of a rule's time, and when it is over.
+// A volume is checked again at each step of a rule's time, and at its end.
 func TestAwaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		f    forcing
@@ -232,7 +231,7 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
-// A need is for as many nodes as its claim says.
+// A need is for the number of nodes in its claim's access mode.
 func TestAccessOfANeed(t *testing.T) {
 	for name, test := range map[string]struct {
 		need Need
@@ -251,8 +250,8 @@ func TestAccessOfANeed(t *testing.T) {
 	}
 }
 
-// A node that is new, or gone, may fit now; one whose Lease nobody has read says nothing of
-// an outage only while it is there.
+// A new or deleted node may fit now. A node without a read Lease says nothing of an outage, but only while
+// it exists.
 func TestNodesComeAndGo(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	more := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("fourth"))
@@ -274,7 +273,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// Of two rules' times the later counts, and never is later than all.
+// The later of two rules' times counts; never is the latest.
 func TestLonger(t *testing.T) {
 	for _, test := range []struct{ a, b, want time.Duration }{
 		{1, 2, 2}, {2, 1, 2}, {0, 0, 0}, {never, 1, never}, {1, never, never}, {never, never, never}, {0, never, never}, {-5, 0, never},
@@ -285,8 +284,7 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// A volume that a kubelet lists without an attachment is looked at again when it has done
-// so for a minute, and not after that.
+// A volume that a kubelet lists without an attachment is checked again after a minute, once.
 func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
 	left := []ledger.Event{madeAt("well"), nodeAs("well", using), ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}}
 	for name, test := range map[string]struct {
@@ -312,7 +310,7 @@ func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A node excludes a volume by its labels, while it is there.
+// A node excludes a volume by its labels, while the node exists.
 func TestExcludes(t *testing.T) {
 	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
 		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
@@ -340,8 +338,8 @@ func TestExcludes(t *testing.T) {
 	}
 }
 
-// Who keeps a volume for one pod from a node: whoever has it or asks for it, there, too. Of
-// one for a node who asks elsewhere is passed over where others live at the node.
+// A volume for one pod is kept from a node by each user. For a volume for one node, tickets elsewhere are
+// passed over if other users live at the node.
 func TestOthers(t *testing.T) {
 	asks := asksAt("m", ledger.TypeManual, "dead")
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
@@ -387,8 +385,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// What a hold keeps of a rule's time names the Node, also where that has gone since, as far
-// as the hold before did.
+// The hold's count of a rule's time names the Node, also if the Node has gone, as far as the earlier hold
+// did.
 func TestOutageOfANodeThatHasGone(t *testing.T) {
 	before := ledger.Hold{Force: &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x"}}
 	f := forcing{Rule: AfterPodGone, Elapsed: 70 * time.Second, Left: time.Minute, Step: 30 * time.Second}

@@ -8,18 +8,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// former is the rule of a machine that may have a volume mounted, and whose node's name
-// another machine has since, which is Ready. The times of the policy run for the first one
-// from when the Node ceased to name it: a kubelet that lives would write to the Node of its
-// name. They prove nothing, whatever the policy says of an unpublish: a driver that calls
-// both machines by one name can't tell them apart (docs/decisions/0042).
+// former is the rule of an earlier machine of a node's name that may have a volume mounted, while the
+// present machine is Ready. The policy's times run for the earlier machine from the moment when the Node
+// ceased to name it: its kubelet, if alive, would write to that Node. These times prove nothing, also if
+// the policy says that an unpublish does: a driver with one name for both machines can't tell them apart
+// (docs/decisions/0042).
 //
-// Where the driver calls them by different names, nobody could detach the volume from the
-// first one (NodeReplaced), and no time runs.
+// If the driver has different names for the machines, the volume can't be detached from the earlier one
+// (NodeReplaced), and no time runs.
 //
-// The machine that is there is never forced: its kubelet has reported, and does not list the
-// volume, and nobody at the node uses it. Or its Node does not name the volume as attached:
-// then nothing is mounted there, whoever waits for it (bars).
+// The present machine is never forced: its kubelet has reported and does not list the volume, and the node
+// has no user of it. Or its Node does not name the volume as attached: then nothing is mounted there, also
+// if a pod waits for it (bars).
 func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
@@ -28,7 +28,7 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 	}
 	switch {
 	case bars(s, v, p):
-		since = n.MachineAt // those who use it there are of the machine that is there
+		since = n.MachineAt // the users there are the present machine's
 	case !idle || !unused(s, p) || n.Lists(v.ID, p):
 		return forcing{}
 	}
@@ -50,15 +50,14 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 	return f
 }
 
-// bars says whether an exclusive volume must not be put into volumesAttached of a node: the
-// machine that had the node's name before may have it mounted, and the one that is there would
-// be the second to write to it.
+// bars says whether an exclusive volume must stay out of a node's volumesAttached: the earlier machine of
+// that name may have it mounted, and the present machine would be a second writer.
 func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return !p.Reported && Doubted(s, v, p) && mayBeOfAnotherMachine(s.Node(p.Node), v, p) && exclusive(access(s, v, v.Access))
 }
 
-// takeBack plans the detach of a volume from the machine that had a node's name before, for
-// somebody who waits for it at that node, once a rule of force is over.
+// takeBack plans the detach of a volume from the earlier machine of a node's name, for a user at that node,
+// once a rule of force holds.
 func (p *planner) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
 	f := former(p.snapshot, p.volume, place, p.now)
 	p.awaits(f)
@@ -67,8 +66,8 @@ func (p *planner) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
 	case !f.over():
 		return
 	case va == nil:
-		// What was left there is attached anew, so that it can be detached. What needs no
-		// attachment the hold gives to the other machine (holderNode).
+		// A volume that was left there is attached again to be detached. The hold gives a volume without
+		// attachments to the present machine (holderNode).
 		if !p.volume.ID.NoAttach() && p.mayCreate(node, place) && p.gone(place) {
 			p.create(node, place)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Nothing is attached at a node before the hold, as the API has it, names the machine that is there, where it is
-// about to be written so.
+// A hold that will be written to name the present machine has to name it in the API before an attach at the
+// node.
 func TestNamesFormer(t *testing.T) {
 	written := ledger.Hold{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b"}
 	with := func(change func(*ledger.Hold)) ledger.Hold {
@@ -23,7 +23,7 @@ func TestNamesFormer(t *testing.T) {
 	for name, test := range map[string]struct {
 		api, is ledger.Hold
 		node    ledger.NodeName
-		machine string // that the Node names
+		machine string // in the Node
 		want    bool
 	}{
 		"it names this machine":                 {written, is, "well", "m", false},
@@ -50,8 +50,8 @@ func TestNamesFormer(t *testing.T) {
 	}
 }
 
-// A volume that is doubted at a node is reported only after the hold says so, which has room for that, as far as the
-// API server keeps it.
+// A doubted volume is reported at a node only after the hold states the doubt, if it has room and the API
+// server keeps the field.
 func TestForgetsDoubt(t *testing.T) {
 	entry := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
 	as := func(change func(*ledger.Fence)) ledger.Hold {
@@ -89,7 +89,8 @@ func TestForgetsDoubt(t *testing.T) {
 	}
 }
 
-// A ticket with parameters is not satisfied while the volume may be mounted at its node for somebody who has none.
+// A ticket with parameters is not satisfied while a user without parameters may have the volume mounted at
+// its node.
 func TestMountedOtherwise(t *testing.T) {
 	with := func(changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, "well", append([]func(*ledger.Ticket){grantedNow, func(k *ledger.Ticket) { k.Parameters = "a=b" }}, changes...)...)
@@ -150,7 +151,7 @@ func TestMountedOtherwise(t *testing.T) {
 	}
 }
 
-// A ticket that yields lets go of a volume at its own node for those who live there, rank before, and have other
+// A ticket that yields lets go of a volume for users at its own node that rank before it and have other
 // parameters.
 func TestDisplacers(t *testing.T) {
 	yields := func(changes ...func(*ledger.Ticket)) ledger.Event {
@@ -185,8 +186,8 @@ func TestDisplacers(t *testing.T) {
 	}
 }
 
-// Times are held for a volume at a node that is not Ready, while more are unreachable than its policy permits, and
-// only where it has a time.
+// A policy's time stops for a volume at a node that is not Ready, while more nodes are unreachable than the
+// policy permits.
 func TestBraked(t *testing.T) {
 	after := func(d time.Duration) *time.Duration { return &d }
 	few := ledger.MaxUnreachable{Percent: 100, Nodes: 1}
@@ -218,7 +219,7 @@ func TestBraked(t *testing.T) {
 	}
 }
 
-// Of those to whom a ticket must yield the one that ranks first is told, and where that is.
+// A ticket that must yield is told the first in rank of the users to yield to, and its node.
 func TestFirstOutranker(t *testing.T) {
 	pod := func(uid string, n ledger.NodeName, created int64) ledger.Event {
 		p := dataAt(uid, n, ledger.PodLive).(ledger.Pod)
@@ -246,7 +247,7 @@ func TestFirstOutranker(t *testing.T) {
 	}
 }
 
-// What somebody needs has the policy of its claim's class, if it has one.
+// A need has the policy of its claim's class, if there is one.
 func TestPolicyOfNeed(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{},
 		ledger.Policy{Name: "all", Version: "1", Driver: "d", Headroom: 1, DetachDelay: 1}, ledger.Policy{Name: "fast", Version: "1", Driver: "d", Class: "fast", DetachDelay: 2})

@@ -8,11 +8,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FreesSlots says whether a request does not fit a node for want of slots, or for the SELinux
-// labels of pods that are about to go, and would fit there once all that no pod and no
-// ticket needs any more is detached from the node: volumes without users, and those whose
-// users are all about to go. Who has evicted a pod waits for that, and evicting another one
-// would be in vain.
+// FreesSlots says whether a request does not fit a node for want of slots or for SELinux labels, and would
+// fit after the detach of all volumes there without users or with ending users only. After an eviction a
+// scheduler waits for that: another eviction would be in vain.
 //
 // It costs the node's attachments.
 func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// anything makes facts that need not fit together, of a few names, so that
-// they meet: what no API server would hold, but an old cache might.
+// anything makes facts that need not be consistent, from a few names so that they meet. An API server would
+// not hold them, but an old cache might.
 type anything struct {
 	rest    []byte
 	version int
@@ -105,14 +105,13 @@ func (g *anything) ticket(version string) ledger.Ticket {
 	}
 }
 
-// decideAll asks everything about everything. Steps that are planned must be
-// ones that can be carried out.
+// decideAll asks every question about everything. Planned steps must be possible.
 func decideAll(t failer, a rules.Arbiter, s ledger.Snapshot, now time.Time) {
 	t.Helper()
 	for v := range s.Volumes() {
 		for _, step := range a.Plan(s, v.ID, now).Steps {
 			checkStep(t, step)
-			if a.Cooperative && step.Do >= rules.Report && step.Do != rules.ProveAbsent { // which is a read
+			if a.Cooperative && step.Do >= rules.Report && step.Do != rules.ProveAbsent { // a read
 				t.Fatalf("in Cooperative mode node status and detaches are the other controller's: %+v", step)
 			}
 		}
@@ -182,8 +181,8 @@ func checkStep(t failer, s rules.Step) {
 	}
 }
 
-// checkComesBack checks that the API gives a hold back as it was planned: else it would be
-// written again and again.
+// checkComesBack checks that the API returns a hold as it was planned: otherwise it would be written again
+// and again.
 func checkComesBack(t failer, s rules.Step) {
 	t.Helper()
 	object := convert.HoldObject(convert.HoldContext{Volume: s.Volume}, s.Hold)
@@ -207,14 +206,13 @@ func playAnything(t failer, data []byte) {
 	}
 }
 
-// TestAnything decides on facts that do not fit together.
+// TestAnything decides on inconsistent facts.
 func TestAnything(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		playAnything(t, proptest.Bytes(t, 300))
 	})
 }
 
-// FuzzAnything is TestAnything with a fuzzer's bytes.
 func FuzzAnything(f *testing.F) {
 	f.Add([]byte{0, 3, 0, 0, 4, 1, 0, 2, 6, 0, 0, 9, 1, 10, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {

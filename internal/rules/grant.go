@@ -9,24 +9,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Grant decides on a whole ticket: all of its volumes, or none. Granted=True, with the
-// ticket's version, is the commit.
+// Grant decides on a whole ticket: all of its volumes, or none. Granted=True, with the ticket's version, is
+// the commit.
 //
-// A volume elsewhere that nobody living claims is promised to the ticket: the
-// grant does not wait for the detach.
+// A volume elsewhere without a living user is promised to the ticket: the grant does not wait for the
+// detach.
 //
-// All pending tickets may be decided on one snapshot: to each, those
-// that rank before it count, and those after it do not. But a decision on a
-// later snapshot has to know of every grant that was sent before: the ledger is told
-// of each before it is sent, and where the answer is lost, what is found.
+// All pending tickets may be decided on one snapshot: earlier tickets in rank count, later ones don't. A
+// decision on a later snapshot has to know each grant that was sent: the ledger is told of a grant before
+// it is sent, and of the object found if the answer is lost.
 //
-// Who decides on several tickets does so by one Line.
+// To decide on several tickets, use one Line.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	return a.Queue(s, t.Node, now).Grant(t)
 }
 
-// fenced says which exclusive volumes would be granted at a node that is fenced,
-// from where they are taken for whoever asks elsewhere.
+// fenced lists the exclusive volumes of the request for which the node is fenced: they are taken from there
+// for users elsewhere.
 func (w view) fenced() []Reason {
 	var reasons []Reason
 	t := w.snapshot.Ticket(w.request.Ticket)
@@ -43,11 +42,10 @@ func (w view) fenced() []Reason {
 	return reasons
 }
 
-// Keeps says whether a granted ticket may keep its grant. It loses it when it
-// yields to somebody who was promised the volume, when its node is fenced and
-// somebody asks for the volume elsewhere or got it, or it asks for any node, when it leaves its node
-// (onDrain: Move), when what it asked for
-// goes away or leads to another volume.
+// Keeps says whether a granted ticket may keep its grant. It loses the grant if it yields to a user that
+// was promised the volume; if its node is fenced, and a user elsewhere asks for the volume or got it, or
+// the ticket is for any node; if it leaves its node (onDrain: Move); or if its claim or volume goes away or
+// leads to another volume.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := slices.Concat(leaves(s, t, now), ledElsewhere(s, t))
 	for _, need := range TicketRequest(s, t).Needs {
@@ -59,7 +57,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			continue
 		}
 		if need.Volume.IsReal() && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
-			continue // it was granted another one
+			continue // it was granted another volume
 		}
 		if v != nil {
 			p := a.planner(s, v, now)
@@ -75,7 +73,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// And is a verdict with more reasons, as people of a namespace may see them.
+// And adds reasons to a verdict, in words that users of a namespace may see.
 func (v Verdict) And(reasons []Reason, namespace string) Verdict {
 	if len(reasons) == 0 {
 		return v
@@ -83,14 +81,14 @@ func (v Verdict) And(reasons []Reason, namespace string) Verdict {
 	return refuse(slices.Concat(v.Reasons, reasons)).SeenFrom(namespace)
 }
 
-// ledElsewhere says which volumes of a granted ticket are for certain others, or none that needs an
-// attachment, than those that it was granted.
+// ledElsewhere lists the volumes of a granted ticket that certainly differ from the volumes that it was
+// granted, or that need no attachment now.
 func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	if t.Phase != ledger.TicketGranted {
 		return nil
 	}
 	var reasons []Reason
-	for i, was := range s.TicketAt(t.ID) { // it keeps what it was granted
+	for i, was := range s.TicketAt(t.ID) { // the granted volumes
 		v := t.Volumes[i]
 		is, link := s.ResolveTicket(t, v)
 		if is != was && was.IsReal() && (link == ledger.LinkVolume || link.NeedsNone()) {
@@ -100,14 +98,13 @@ func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	return reasons
 }
 
-// superseded says to whom a granted ticket has lost a volume: an exclusive one, or one that is to
-// be attached with other parameters at its node. A hold
-// that was written before the grant was seen says nothing about it, where the
-// next one gives the volume to the ticket.
+// superseded says to which user a granted ticket has lost a volume: an exclusive volume, or a volume to be
+// attached at its node with other parameters. A hold that was written before the grant was seen says
+// nothing about it if the next hold gives the volume to the ticket.
 func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	h := hold(p.volume)
 	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
-	if at == t.Node && p.required { // who has other parameters there
+	if at == t.Node && p.required { // a user with other parameters there
 		return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
 	}
 	if p.volume.Hold == nil {
@@ -130,8 +127,8 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
 }
 
-// firstLiving is the first by name of those who live at a node, so that every controller
-// names the same; zero: nobody does.
+// firstLiving is the first by name of the living users at a node, so that all controllers name the same;
+// zero: none.
 func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester) {
 	if place == nil {
 		return first
@@ -144,8 +141,8 @@ func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester)
 	return first
 }
 
-// firstOutranker is who ranks first of those to whom a user must yield, and where that is;
-// empty: it need not yield.
+// firstOutranker is the first in rank of the users to which a user must yield, with its node; empty: it
+// need not yield.
 func (p *planner) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.NodeName, who ledger.Requester) {
 	var first Request
 	for node, r := range p.outrankers(u, n) {
@@ -156,8 +153,8 @@ func (p *planner) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.No
 	return at, first.Who
 }
 
-// contested says whether somebody asks elsewhere for an exclusive volume that
-// counts at a fenced node no longer.
+// contested says whether a user elsewhere asks for an exclusive volume that no longer counts at a fenced
+// node.
 func (p *planner) contested(n ledger.NodeName) bool {
 	if !p.exclusive || !p.required || !fenced(p.snapshot, p.volume, n, p.now) {
 		return false
@@ -174,8 +171,8 @@ func (p *planner) contested(n ledger.NodeName) bool {
 	return false
 }
 
-// Satisfied says whether a ticket is granted and every volume of it is at its node and
-// safe to mount, and else why not.
+// Satisfied says whether a ticket is granted, and each volume of it is at its node and safe to mount; else
+// the reasons.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := ledElsewhere(s, t)
 	if t.Node == ledger.Detached && t.Phase == ledger.TicketGranted {
@@ -209,9 +206,9 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// heldAway says why a granted ticket does not have an exclusive volume yet that its hold still gives to
-// another node, though a live migration may have brought it to the ticket's node: it would leave
-// that with the migration.
+// heldAway says why a granted ticket does not have an exclusive volume yet: the hold still gives it to
+// another node. A live migration may have brought it to the ticket's node, but it would leave with the
+// migration.
 func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeID, now time.Time) []Reason {
 	v := s.Volume(id)
 	if ticketAsks(t).mayFollowMigration() || v == nil || v.Hold == nil || v.Hold.Node == t.Node {

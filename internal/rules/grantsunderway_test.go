@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A shared volume is not granted detached while a grant of it at a node may be on its way, of this process or of
-// one before it, and not at a node while one may be on its way that keeps it detached. What comes of it is waited for.
+// A shared volume is not granted as detached while its grant at a node may be in flight, nor the reverse.
 func TestSharedGrantsUnderWay(t *testing.T) {
 	granting := func(k *ledger.Ticket) { k.Reason = "Pending" }
 	at := func(n ledger.NodeName) func(string) ledger.Event {
@@ -52,8 +51,8 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 	}
 }
 
-// A grant that may be on its way keeps a volume, in any order of rank, from a ticket at the same node
-// that can't share it: a volume for a single pod, or other parameters.
+// A possible grant in flight keeps a volume, in any rank, from a ticket at the same node that can't share
+// it.
 func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	forOnePod := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "9", Volume: disk, Access: ledger.AccessPod, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
@@ -81,7 +80,7 @@ func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	}
 }
 
-// crowdAt are more tickets for the volume at a node than are looked at one by one.
+// crowdAt adds more tickets for the volume at a node than are checked one by one.
 func crowdAt(n ledger.NodeName) []ledger.Event {
 	var list []ledger.Event
 	for i := range fewUsers + 4 {
@@ -90,8 +89,7 @@ func crowdAt(n ledger.NodeName) []ledger.Event {
 	return list
 }
 
-// An exclusive volume is granted to nobody while a grant of it elsewhere was sent, or may have been sent by a leader before,
-// whoever ranks before whom.
+// An exclusive volume is not granted while its grant elsewhere may be in flight, in any rank.
 func TestExclusiveGrantsUnderWay(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }

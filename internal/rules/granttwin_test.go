@@ -15,17 +15,16 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// anyone draws ledgers in which anybody may use any volume anywhere: pods that
-// were bound past all rules, tickets of every rank, live migrations, grants that
-// ended after their hold, attachments that nobody remembers.
+// anyone draws ledgers with any user of any volume anywhere: pods bound past all rules, tickets of every
+// rank, live migrations, late grants, forgotten attachments.
 type anyone struct {
 	t   *rapid.T
 	l   *ledger.Ledger
 	now time.Time
 
-	fenced  ledger.NodeName // a node that is out of service, or none
+	fenced  ledger.NodeName // an out-of-service node, or none
 	users   map[ledger.VolumeID]map[ledger.NodeName][]ledger.Requester
-	asking  map[ledger.VolumeID][]ledger.Promise // tickets that are not granted
+	asking  map[ledger.VolumeID][]ledger.Promise // pending tickets
 	granted map[ledger.VolumeID][]ledger.Promise
 }
 
@@ -75,7 +74,6 @@ func (g *anyone) volume(i int) ledger.VolumeID {
 	return ledger.VolumeID{Driver: "disk", Handle: claimKey(i).Name}
 }
 
-// claims draws one volume or more.
 func (g *anyone) claims() []int {
 	first, more := g.below(anyoneVolumes, "claim"), g.below(anyoneVolumes, "more claims")
 	list := []int{first}
@@ -85,7 +83,7 @@ func (g *anyone) claims() []int {
 	return list
 }
 
-// user draws a pod that is bound, or a ticket.
+// user draws a bound pod or a ticket.
 func (g *anyone) user(i int) {
 	name, n, claims := "u"+strconv.Itoa(i), nodeName(g.below(worldNodes, "node")), g.claims()
 	kinds := []ledger.TicketType{"", "", ledger.TypeRestore, ledger.TypeManual, ledger.TypeBackup, ledger.TypeLiveMigration, ledger.TypeLiveMigration}
@@ -146,8 +144,7 @@ func (g *anyone) attachments(v ledger.VolumeID) {
 	}
 }
 
-// hold draws what a VolumeHold says: a node, and whoever is there; perhaps a
-// promise to a ticket elsewhere.
+// hold draws a VolumeHold: a node and its users, and perhaps a promise to a ticket elsewhere.
 func (g *anyone) hold(i int) {
 	v, at := g.volume(i), g.below(worldNodes+1, "holder")
 	if at == worldNodes {
@@ -164,9 +161,8 @@ func (g *anyone) hold(i int) {
 	g.apply(ledger.HoldSeen{Volume: v, Hold: h})
 }
 
-// TestWhoFitsIsGranted has Fit place a ticket of a pod's priority for one volume or several wherever it
-// may go, and Grant decide on it by the same facts, whatever these are:
-// otherwise a ticket may be placed (Place) and wait for ever.
+// TestWhoFitsIsGranted: if Fit places a ticket of a pod's priority, Grant agrees on the same facts.
+// Otherwise the ticket could wait forever.
 func TestWhoFitsIsGranted(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		for range 30 {
@@ -199,8 +195,7 @@ func (g *anyone) compare() {
 	}
 }
 
-// grant is what Grant says of a ticket that has just been written. Once that is
-// written, too, the grant lasts.
+// grant is the verdict of Grant on a new ticket. Once it is written too, the grant lasts.
 func (g *anyone) grant(a rules.Arbiter, t ledger.Ticket) rules.Verdict {
 	l := g.l.Fork()
 	l.Apply(g.now, t)
@@ -218,16 +213,16 @@ func (g *anyone) grant(a rules.Arbiter, t ledger.Ticket) rules.Verdict {
 	return v
 }
 
-// besideAMigration says whether a ticket is granted beside the target of a live migration, and has to give way to another
-// ticket at the migration's source: known and open (docs/internals/simulation.md).
+// besideAMigration says whether a ticket is granted beside the target of a live migration, and yields to
+// another ticket at the migration's source: known and open (docs/internals/simulation.md).
 func (g *anyone) besideAMigration(t ledger.Ticket, v rules.Verdict) bool {
 	return v.First().Code == rules.Outranked && slices.ContainsFunc(slices.Collect(g.l.Snapshot().Tickets()), func(o *ledger.Ticket) bool {
 		return o.Type == ledger.TypeLiveMigration && o.Phase == ledger.TicketGranted && o.Node == t.Node
 	})
 }
 
-// awaitsFenced says whether a verdict is that a ticket at a fenced node is to be
-// told first that it has lost the volume: that is the controller's next write.
+// awaitsFenced says whether a ticket at a fenced node must be told first that it has lost the volume: that
+// is the controller's next write.
 func (g *anyone) awaitsFenced(v rules.Verdict) bool {
 	return g.fenced != "" && len(v.Reasons) == 1 && v.First().Code == rules.NotGranted
 }

@@ -10,15 +10,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// disk is the volume of these tables: exclusive, the one of claim data.
+// disk is the exclusive volume of claim data in these tables.
 var disk = ledger.VolumeID{Driver: "d", Handle: "h"}
 
-// dataAt is a pod with claim data at a node.
 func dataAt(uid string, n ledger.NodeName, phase ledger.PodPhase) ledger.Event {
 	return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: n, Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 }
 
-// asksAt is a ticket for claim data at a node.
 func asksAt(name string, kind ledger.TicketType, n ledger.NodeName, changes ...func(*ledger.Ticket)) ledger.Event {
 	k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1", Type: kind, Node: n, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	for _, change := range changes {
@@ -29,7 +27,7 @@ func asksAt(name string, kind ledger.TicketType, n ledger.NodeName, changes ...f
 
 func grantedNow(k *ledger.Ticket) { k.Phase = ledger.TicketGranted }
 
-// madeAt is Moorage's attachment of the volume at a node, attached.
+// madeAt is Moorage's VolumeAttachment of the volume at a node, attached.
 func madeAt(n ledger.NodeName, changes ...func(*ledger.Attachment)) ledger.Event {
 	a := ledger.Attachment{Name: ledger.AttachmentName(disk, n), UID: "a" + string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "pv", Ours: true, Attached: true}
 	for _, change := range changes {
@@ -38,7 +36,7 @@ func madeAt(n ledger.NodeName, changes ...func(*ledger.Attachment)) ledger.Event
 	return a
 }
 
-// nodeAs is a node as it is written next: Ready, managed and reporting.
+// nodeAs is a node's next state: Ready, managed and reporting.
 func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Event {
 	uid := map[ledger.NodeName]string{"well": "w", "dead": "x", "third": "z"}[name]
 	n := ledger.NodeState{Name: name, UID: uid, Version: "5", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -49,28 +47,23 @@ func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Eve
 	return n
 }
 
-// outOfOrder has a node be out of service.
 func outOfOrder(n *ledger.NodeState) { n.Ready, n.OutOfService = ledger.ReadyUnknown, true }
 
-// silent has a node not answer.
 func silent(n *ledger.NodeState) { n.Ready = ledger.ReadyUnknown }
 
-// reporting has a node list the volume in volumesAttached.
 func reporting(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
 
-// using has a node list the volume in volumesInUse.
 func using(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{disk} }
 
-// noAttach has the driver's volumes need no attachment, and sharedDisk the volume be at
-// many nodes.
+// noAttach has the driver's volumes need no attachment; sharedDisk allows the volume at many nodes.
 var (
 	noAttach   = ledger.Driver{Name: "d", Version: "1"}
 	sharedDisk = ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
-	// alive has node dead answer, and use nothing.
+	// alive has node dead answer and use nothing.
 	alive = nodeAs("dead")
 )
 
-// plannerOf is the planner of the volume, whose hold is as written, given facts.
+// plannerOf is the planner of the volume with a written hold and facts.
 func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.Hold, facts ...ledger.Event) *planner {
 	t.Helper()
 	if written.State == "" {
@@ -89,8 +82,8 @@ func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.H
 
 func (p *planner) at(n ledger.NodeName) *ledger.NodeVolume { return p.volume.NodeVolume(n) }
 
-// Who lives at a node and will stay: not who leaves or asks, but for whom the hold names;
-// nobody at a fenced node, nobody of a volume without attachments, nor who has to give way.
+// Users live at a node if they stay there, except at a fenced node, for a volume without attachments, or if
+// they must yield.
 func TestLiving(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}
 	for name, test := range map[string]struct {
@@ -124,7 +117,7 @@ func TestLiving(t *testing.T) {
 	}
 }
 
-// A hold lists for whom the node has the volume: who lives or leaves there, nobody who asks, and live migrations to other nodes.
+// A hold lists the users of its node and live migrations to other nodes, but no pending tickets.
 func TestRequestersOfAHold(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -155,7 +148,7 @@ func TestRequestersOfAHold(t *testing.T) {
 	}
 }
 
-// Whom a dry run takes away has nothing, though the hold names it.
+// A user that a dry run takes away has nothing, though the hold names it.
 func TestRequestersOfADryRun(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypeManual, "well"))
 	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
@@ -164,7 +157,7 @@ func TestRequestersOfADryRun(t *testing.T) {
 	}
 }
 
-// A volume that a kubelet lists and of which nothing else is known gets no hold.
+// A volume that only a kubelet lists gets no hold.
 func TestOnlyListed(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "other"}
 	for name, test := range map[string]struct {
@@ -185,13 +178,13 @@ func TestOnlyListed(t *testing.T) {
 	}
 }
 
-// A hold goes on naming those who have left for half a minute.
+// A hold names departed users for half a minute.
 func TestLingers(t *testing.T) {
 	left := []ledger.Event{dataAt("q", "well", ledger.PodLive), madeAt("well"), ledger.PodGone{UID: "q"}}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		after time.Duration
-		want  time.Duration // looked at again after; 0: it lingers no more
+		want  time.Duration // until the next check; 0: not lingering
 	}{
 		"just left":   {left, 0, 30 * time.Second},
 		"left lately": {left, 29 * time.Second, time.Second},
@@ -210,8 +203,7 @@ func TestLingers(t *testing.T) {
 	}
 }
 
-// Where a volume is that no hold gives to a node: where somebody lives, before where it is
-// merely attached.
+// A volume without a hold is at the node of a living user, or else where it is attached.
 func TestFound(t *testing.T) {
 	gone := func(a *ledger.Attachment) { a.Deleting = true }
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -242,7 +234,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// Whether an attacher is asked to leave a volume where its detach fails.
+// Whether an attacher is asked to leave a volume if its detach fails.
 func TestAsksToStay(t *testing.T) {
 	refused := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"} }
 	but := func(change func(*ledger.Attachment)) []ledger.Event {
@@ -276,8 +268,8 @@ func TestAsksToStay(t *testing.T) {
 	}
 }
 
-// A volume stays where the hold says so until an attachment there is attached, or never
-// will be; and newly where the attacher is asked, unless somebody else is next.
+// A volume stays where the hold says until an attachment there is attached, or never will be. It stays anew
+// where the attacher is asked.
 func TestStays(t *testing.T) {
 	refused := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"} }
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -309,9 +301,8 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// A promise is kept while whoever has it is there: granted, or about to be. A granted one at
-// a node that is fenced has lost it, but for a ticket that has yet to be told, and one that
-// gives way has yet to be told. Else who ranks first is next.
+// A promise is kept while its user is there. At a fenced node a pod loses it, and a granted ticket keeps it
+// until it is told. A ticket that yields loses it. After that the first in rank is next.
 func TestPromiseNext(t *testing.T) {
 	third := nodeAs("third")
 	promised := func(uid string) ledger.Promise {

@@ -10,14 +10,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold is written only to name the boot of the holder's node where the volume is about to
-// be reported there, and the API server keeps what is written.
+// A hold is written only for its holder's boot if the volume is about to be reported there and the API
+// server keeps the field.
 func TestLacksBoot(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	dropped := ledger.HoldBoots{Dropped: true}
 	for name, test := range map[string]struct {
 		arbiter Arbiter
-		was, is string // the boot
+		was, is string // the boots
 		facts   []ledger.Event
 		want    bool
 	}{
@@ -38,7 +38,7 @@ func TestLacksBoot(t *testing.T) {
 	}
 }
 
-// settled is the hold of the volume as it is to be, after which nothing is to be written.
+// settled is the planned hold of the volume, after which nothing remains to be written.
 func settled(t *testing.T, p *planner) ledger.Hold {
 	t.Helper()
 	h := p.nextHold(hold(p.volume))
@@ -48,8 +48,7 @@ func settled(t *testing.T, p *planner) ledger.Hold {
 	return h
 }
 
-// A hold is written where it is to say something else, where somebody has deleted it, and
-// where it has yet to name a boot; not again and again.
+// A hold is written if it changes, if it was deleted, or if it lacks a boot; never repeatedly.
 func TestWhenAHoldIsWritten(t *testing.T) {
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
 	lives := dataAt("q", "well", ledger.PodLive)
@@ -82,8 +81,7 @@ func TestWhenAHoldIsWritten(t *testing.T) {
 	}
 }
 
-// A hold is forgotten when nothing is left that it could be about: no PersistentVolume, no
-// node, and no mount of before.
+// A hold is deleted when it has no subject left: no PersistentVolume, no node, and no older mount.
 func TestForgotten(t *testing.T) {
 	gone := ledger.PersistentVolumeGone{Name: "pv"}
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
@@ -114,7 +112,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// That the last user has left lately is no reason to write a hold; all else is.
+// A recent departure of the last user is no reason to write a hold. Everything else is.
 func TestUnwritten(t *testing.T) {
 	q, r := ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}, ledger.Requester{Namespace: "shop", Name: "r", UID: "r"}
 	of := func(state ledger.HoldState, list ...ledger.Requester) ledger.Hold {
@@ -144,8 +142,8 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// What a hold says as it is to be: how often the volume has moved, who waits, what has to be
-// told, and where it may have been left.
+// The planned hold has the volume's transitions, waiting users, users to tell, and nodes where the volume
+// may have been left.
 func TestNextHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	left := ledger.Hold{Stays: true, Transitions: 4}
@@ -171,14 +169,14 @@ func TestNextHold(t *testing.T) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
-	// It is kept for a while, and that is said once nobody is named any more.
+	// It is kept for a while. The hold says so once it names no user.
 	delay := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, delay, madeAt("well"))
 	p.now = auditTime.Add(31 * time.Second)
 	if h := p.nextHold(*p.volume.Hold); h.Reason != DetachDelayed {
 		t.Errorf("kept for a while: %+v", h)
 	}
-	// Where it may have been left, and nothing else binds it, who has left is not named any more.
+	// A departed user is no longer named if the volume may have been left there and nothing else binds it.
 	h := settled(t, plannerOf(t, Arbiter{}, "well", left, alive, lives))
 	h.Version = "2"
 	p = plannerOf(t, Arbiter{}, "well", left, alive, lives, ledger.HoldSeen{Volume: disk, Hold: h}, ledger.PodGone{UID: "q"})
@@ -187,12 +185,11 @@ func TestNextHold(t *testing.T) {
 	}
 }
 
-// A hold goes on naming the Node and the boot for which the volume was granted while that may
-// have it mounted.
+// A hold keeps the Node and boot of the volume's grant while that boot may have it mounted.
 func TestHolderNodeOfADoubt(t *testing.T) {
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
 	for name, test := range map[string]struct {
-		boot      string // that the hold names
+		boot      string // in the hold
 		want      string // the UID
 		wantsBoot string
 	}{
@@ -206,8 +203,7 @@ func TestHolderNodeOfADoubt(t *testing.T) {
 	}
 }
 
-// How far a rule has come is kept in the hold while the volume waits for it, or the node does
-// not answer; what the hold says of that stays while it may go on, and says more.
+// The hold keeps a rule's progress while the volume waits for it, or the node is silent.
 func TestClock(t *testing.T) {
 	unread := func(elapsed time.Duration) *ledger.Force {
 		return &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x", Since: 40, Renewed: 7, Elapsed: elapsed}
@@ -218,7 +214,7 @@ func TestClock(t *testing.T) {
 		was     *ledger.Force
 		facts   []ledger.Event
 		after   time.Duration
-		rule    string // none: nothing is kept
+		rule    string // empty: nothing is kept
 		elapsed time.Duration
 	}{
 		"it waits for the node":        {NodeUnreachable, nil, nil, 2 * time.Minute, AfterPodGone, 2 * time.Minute},

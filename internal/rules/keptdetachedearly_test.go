@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket asks for a shared volume to be detached, or is granted it, or a leader before this process may
-// have granted it; and no hold says so yet. Neither a pod nor a ticket that ranks after gets the volume at
-// a node.
+// A ticket asks for a shared volume to be detached, or may have the grant, and no hold says so yet. Neither
+// a pod nor a later ticket gets the volume at a node.
 func TestSharedVolumeIsKeptDetachedBeforeItsHold(t *testing.T) {
 	now, id := time.Unix(1000, 0), ledger.VolumeID{Driver: "disk", Handle: "h"}
 	keeps := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "keeps"}, UID: "keeps", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,

@@ -10,15 +10,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// keeps is a granted ticket that keeps the volume from every node.
 func keepsOff(name string, changes ...func(*ledger.Ticket)) ledger.Event {
 	return asksAt(name, ledger.TypeSalvage, ledger.Detached, append([]func(*ledger.Ticket){grantedNow}, changes...)...)
 }
 
 func isPending(k *ledger.Ticket) { k.Phase = ledger.TicketPending }
 
-// A ticket that only asks for a volume to be detached is passed over as long as somebody has the volume
-// whom it waits for.
+// A pending ticket for a detached volume is passed over while a user has the volume for which the ticket
+// waits.
 func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 	asks := Request{Type: ledger.TypeSalvage, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "own", UID: "own"}}
 	for name, test := range map[string]struct {
@@ -44,8 +43,8 @@ func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 	}
 }
 
-// Tickets that keep a shared volume from every node keep it from a request at one: those that are granted,
-// and, where nobody has it, those that ask before it. A few are told.
+// Granted tickets for a detached shared volume keep it from a request at a node; earlier pending tickets do
+// if the volume has no user.
 func TestKeptFrom(t *testing.T) {
 	early := func(k *ledger.Ticket) { k.Created = 1 }
 	late := func(k *ledger.Ticket) { k.Created = 9 }
@@ -115,7 +114,7 @@ func TestKeptDetached(t *testing.T) {
 	}
 }
 
-// What is never attached nobody can keep from nodes.
+// A volume that needs no attachment can't be kept from nodes.
 func TestNeverAttached(t *testing.T) {
 	nfs := ledger.PersistentVolume{Name: "nfs", Version: "1"}
 	unseen := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "new"}, Version: "1"}
@@ -140,8 +139,8 @@ func TestNeverAttached(t *testing.T) {
 	}
 }
 
-// Whether the volumes of a granted ticket are attached nowhere: the hold has to say so, and nothing that
-// they are somewhere.
+// The volumes of a granted ticket are detached everywhere if the hold says so and no fact says that they
+// are somewhere.
 func TestDetachedEverywhere(t *testing.T) {
 	data := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	lost := ledger.Claim{Key: data, Version: "2", PersistentVolume: "pv", Lost: true}
@@ -183,8 +182,7 @@ func TestDetachedEverywhere(t *testing.T) {
 	}
 }
 
-// Where a volume is, or may be, at no more nodes than a few: attached, left there, in use, or mounted from
-// before.
+// A volume may be at a node by an attachment, a failed detach, use, or an older mount.
 func TestSomewhere(t *testing.T) {
 	taken := func(n ledger.NodeName) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: n, NodeUID: "o", SystemUUID: "y", BootID: "y", InUse: true}}}
@@ -228,9 +226,8 @@ func TestSomewhere(t *testing.T) {
 	}
 }
 
-// A volume that is attached to a node no more may be mounted there still, where the list is in doubt,
-// moorage-node finds it or may unstage it, or it was taken from there in use in a boot that may last; not as
-// long as the outage lasts in which it was taken, or a rule of force is over.
+// A detached volume may still be mounted if the list is in doubt, if moorage-node finds it or may unstage
+// it, or if it was taken in use and the boot outlasts the outage.
 func TestRemains(t *testing.T) {
 	fence := func(change func(*ledger.Fence)) ledger.Hold {
 		f := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", InUse: true}
@@ -249,7 +246,7 @@ func TestRemains(t *testing.T) {
 		hold  ledger.Hold
 		node  ledger.NodeName
 		facts []ledger.Event
-		want  ledger.Code // empty: it does not
+		want  ledger.Code // empty: no
 	}{
 		"nothing says so":                   {ledger.Hold{}, "well", []ledger.Event{again()}, ""},
 		"in doubt":                          {ledger.Hold{}, "well", inDoubt(), InUseUnknown},
@@ -282,8 +279,8 @@ func TestRemains(t *testing.T) {
 	}
 }
 
-// A volume without an attachment may be mounted where its kubelet lists it, or its hold gave it, and nobody
-// says otherwise.
+// An unattached volume may be mounted if its kubelet lists it or its hold gave it to the node, and nothing
+// contradicts.
 func TestMayBeInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -309,8 +306,7 @@ func TestMayBeInUse(t *testing.T) {
 	}
 }
 
-// A volume that is kept detached is so for the ticket that ranks first of those that are granted or ask;
-// people are told until when that one has time to let go of it.
+// The reason for a detached volume names the first ticket in rank, and its time to let go.
 func TestStaysDetached(t *testing.T) {
 	created := func(at int64) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.Created = at } }
 	yielding := func(k *ledger.Ticket) { k.Type, k.SatisfiedSince, k.YieldingSince = ledger.TypeBackup, 900, 1000 }
@@ -341,7 +337,7 @@ func TestStaysDetached(t *testing.T) {
 	}
 }
 
-// People are not told of a node that stands for none.
+// Messages never show the node name that stands for no node.
 func TestNamedDetached(t *testing.T) {
 	who := ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}
 	for name, test := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// machine is the machine that runs as a node; nil where there has never been one.
+// machine is the machine of a node, or nil if there was never one.
 func (c *cluster) machine(n ledger.NodeName) *world.Machine {
 	for _, id := range sortedKeys(c.Machines) {
 		if m := c.Machines[id]; m.Node == n && !m.Replaced {
@@ -19,8 +19,7 @@ func (c *cluster) machine(n ledger.NodeName) *world.Machine {
 	return nil
 }
 
-// addMachine adds a machine that is to run as a node, in the place of the one that
-// did so before.
+// addMachine adds a machine as a node, in place of the earlier one.
 func (c *cluster) addMachine(id string, n ledger.NodeName) *world.Machine {
 	if old := c.machine(n); old != nil {
 		old.Replaced = true
@@ -31,10 +30,9 @@ func (c *cluster) addMachine(id string, n ledger.NodeName) *world.Machine {
 	return m
 }
 
-// kubeletOf is the kubelet of a node's machine.
 func (c *cluster) kubeletOf(n ledger.NodeName) world.Kubelet { return c.Kubelet(c.machine(n).ID) }
 
-// tick lets one kubelet do all that it can, and says whether it did anything.
+// tick lets one kubelet do all it can, and says whether it did anything.
 func (c *cluster) tick(m *world.Machine) bool {
 	k := c.Kubelet(m.ID)
 	if !k.Up {
@@ -49,7 +47,7 @@ func (c *cluster) tick(m *world.Machine) bool {
 	return did
 }
 
-// look has a kubelet take in its pods and its Node, and register where it has not.
+// look has a kubelet read its pods and its Node, and register if needed.
 func (c *cluster) look(k world.Kubelet) bool {
 	if !k.Works() {
 		return false
@@ -65,7 +63,7 @@ func (c *cluster) look(k world.Kubelet) bool {
 	return did
 }
 
-// end ends the containers of pods that are to end, or are no more, and says so.
+// end ends the containers of ending and deleted pods, and reports it.
 func (c *cluster) end(k world.Kubelet) bool {
 	did := false
 	for _, uid := range sortedKeys(k.Machine().Containers) {
@@ -81,7 +79,7 @@ func (c *cluster) end(k world.Kubelet) bool {
 	return did
 }
 
-// unmount takes the volumes from pods that have ended, then lets the pod objects go.
+// unmount unmounts the volumes of ended pods, then releases the pod objects.
 func (c *cluster) unmount(k world.Kubelet) bool {
 	did, m := false, k.Machine()
 	for _, v := range m.Staged {
@@ -109,7 +107,6 @@ func (c *cluster) unmount(k world.Kubelet) bool {
 	return did
 }
 
-// report writes the node's status.
 func (c *cluster) report(k world.Kubelet) bool {
 	r, possible := k.Report()
 	if !possible {
@@ -123,7 +120,7 @@ func (c *cluster) report(k world.Kubelet) bool {
 	return true
 }
 
-// mount mounts the volumes of pods that may be mounted, and runs the pods.
+// mount mounts the permitted volumes of pods, and runs the pods.
 func (c *cluster) mount(k world.Kubelet) bool {
 	did := false
 	for _, v := range k.Desired() {
@@ -150,7 +147,6 @@ func (c *cluster) mount(k world.Kubelet) bool {
 	return did
 }
 
-// running says whether a pod's containers run at its node.
 func (c *cluster) running(p ledger.Pod) bool {
 	m := c.machine(p.Node)
 	return m != nil && m.Containers[p.UID]

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// A process that begins to lead has its VolumeHolds from a watch, which may be behind
-// that of Nodes: it has seen the volume leave volumesAttached, and not why.
+// A new leader's watch of VolumeHolds may be behind its watch of Nodes: it saw the volume leave
+// volumesAttached, but not why.
 func TestTakeOverWithALateHold(t *testing.T) {
 	for _, name := range []string{"before the hold is seen", "after the hold is seen"} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTakeOverWithALateHold(t *testing.T) {
 				s.command(line)
 			}
 			v := s.volumeNamed("pv-1")
-			// The standby has seen all up to here.
+			// The standby has seen everything up to here.
 			standby := ledger.New()
 			for _, k := range world.AllKinds() {
 				for _, e := range s.List(k) {
@@ -31,7 +31,7 @@ func TestTakeOverWithALateHold(t *testing.T) {
 			}
 			standby.Apply(s.Now, ledger.Complete{})
 
-			// The leader takes the volume out of volumesAttached by force, and dies.
+			// The leader removes the volume from volumesAttached by force, and dies.
 			for _, line := range []string{
 				"kubelet worker-1 down", "node worker-1 ready=unknown", "delete pod=db force", "run",
 				"refuse write=delete-attachment", "advance 6m", "round", "round",
@@ -43,7 +43,7 @@ func TestTakeOverWithALateHold(t *testing.T) {
 			if f := late.Hold.Fences; len(f) != 1 || slices.Contains(n.Reported, v) {
 				t.Fatalf("fences %v, reported %v", f, n.Reported)
 			}
-			// The standby's watches bring all but the hold.
+			// The standby's watches bring everything except the hold.
 			for _, k := range world.AllKinds() {
 				for _, e := range s.List(k) {
 					if k != world.Holds {
@@ -52,7 +52,7 @@ func TestTakeOverWithALateHold(t *testing.T) {
 				}
 			}
 			standby.Apply(s.Now, ledger.PodGone{UID: "db.1"})
-			// The kubelet restarts, forgets the volume that is mounted, and is Ready.
+			// The kubelet restarts, forgets the mounted volume, and is Ready.
 			s.command("node worker-1 ready=true")
 			s.command("report worker-1 inUse=")
 			n, _ = s.Node("worker-1")

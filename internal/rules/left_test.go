@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// detachFails has a pod use a volume at worker-1 that its driver will not detach.
+// detachFails has a pod use a volume at worker-1 whose detach the driver refuses.
 const detachFails = `
 stays
 node worker-1 driver=disk limit=4
@@ -21,17 +21,19 @@ run
 fail detach volume=pv-1
 `
 
-// leaves has the volume of a pod at worker-1 left there: its driver will not detach it, and goes from the node.
+// leaves leaves the volume of a pod at worker-1: its driver refuses the detach, and is removed from the
+// node.
 const leaves = `fail detach volume=pv-1
 csinode worker-1 gone
 delete attachment=pv-1 node=worker-1
 run
 `
 
-// leftAtReplaced is a world in which it is left there, and of which a test replaces the machine.
+// leftAtReplaced leaves the volume at a machine that a test replaces.
 const leftAtReplaced = detachFails + leaves
 
-// machineReplaced has another machine take the name worker-1, and another pod want the volume at worker-2.
+// machineReplaced gives the name worker-1 to another machine, and has another pod want the volume at
+// worker-2.
 const machineReplaced = `kubelet worker-1 down
 delete pod=db force
 delete node=worker-1
@@ -43,7 +45,7 @@ reserve other node=worker-2
 run
 `
 
-// detachedByHand has a person detach at the first machine what was left there.
+// detachedByHand has a person detach the left volume at the first machine.
 const detachedByHand = `kubelet worker-1 machine=id-worker-1 off
 kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
 `
@@ -63,8 +65,8 @@ run
 show volume=pv-1
 `
 
-// What was left at a machine, and is being attached anew there when another machine takes its node's name, stays where it is: that
-// the VolumeAttachment is attached to the other machine shows nothing of the first one.
+// Another machine takes the node's name while a left volume is being attached again. It stays: the attach
+// to that machine shows nothing of the first.
 func TestAttachedAnewAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"by its own name":             {"", ""},
@@ -92,8 +94,8 @@ fail detach volume=pv-1 ok
 	}
 }
 
-// What was left at a node where its detach failed leaves it, too, once its PersistentVolume is made again for many nodes; and a ticket that
-// keeps it detached does not have it before.
+// A volume left after a failed detach leaves its node too when it becomes shared. A ticket that keeps it
+// detached gets it only after that.
 func TestLeftAndSharedByNow(t *testing.T) {
 	for name, lines := range map[string]string{
 		"nothing else": "",
@@ -136,7 +138,8 @@ satisfied ticket=fsck
 	}
 }
 
-// Whoever has detached by hand what was left at a machine before, and deletes the VolumeHold as its words ask, ends the wait.
+// A person detaches by hand a volume left at an earlier machine, and deletes the VolumeHold as its message
+// asks. This ends the wait.
 func TestLeftHoldIsDeletedAsItAsks(t *testing.T) {
 	s := scriptAfter(t, leftAtReplaced+machineReplaced+`show volume=pv-1
 `+detachedByHand+`delete hold=pv-1
@@ -153,7 +156,8 @@ show volume=pv-1
 	}
 }
 
-// handledAsAsked has a person detach by hand what was left at the first machine, and delete the VolumeHold, as its words ask.
+// handledAsAsked has a person detach the volume by hand at the first machine, and delete the VolumeHold, as
+// its message asks.
 const handledAsAsked = `
 advance 7m
 run
@@ -169,7 +173,7 @@ run
 show volume=pv-1
 `
 
-// Whoever deletes the hold of what was left at a machine before, as its words ask, ends the wait, also where the hold tells of a node
+// Deleting the hold of a left volume, as its message asks, ends the wait, also if the hold names a node
 // from which the volume was taken by force.
 func TestLeftHoldWithFencesIsDeletedAsItAsks(t *testing.T) {
 	t.Run("of another node, long ago", func(t *testing.T) {
@@ -222,8 +226,8 @@ run
 	})
 }
 
-// Whoever has detached by hand what was left at a machine before, and deletes its VolumeHold, ends the wait also where no time forces a
-// detach: the doubt that the first machine has it mounted ends with that.
+// A manual detach and the deletion of the VolumeHold end the wait also if no time forces a detach: they end
+// the doubt about the first machine's mount.
 func TestLeftHoldIsDeletedWhereNoTimeForces(t *testing.T) {
 	s := scriptAfter(t, "untimed\n"+leftAtReplaced+machineReplaced+`explain pod=other
 `+detachedByHand+`delete hold=pv-1
@@ -242,8 +246,8 @@ show volume=pv-1
 	}
 }
 
-// That somebody deletes the VolumeHold of what was left at a machine before, as its words ask, does not begin its transitions anew, where
-// somebody leads meanwhile: the judge says so where they fall.
+// The deletion of a left volume's VolumeHold, as its message asks, does not restart its transitions while
+// there is a leader. The judge reports a fall.
 func TestTransitionsOfALeftHoldThatIsDeleted(t *testing.T) {
 	scriptAfter(t, `
 stays
@@ -277,8 +281,8 @@ show volume=pv-1
 `)
 }
 
-// A volume that was left at a machine which is replaced, and is shared by now, is put into volumesAttached of the next machine, where
-// it is attached and a pod waits for it, or the pod is told who has to do what: not that it is written next.
+// A left volume at a replaced machine is shared by now: it is reported at the next machine, or the pod is
+// told the required manual action.
 func TestLeftAndSharedAtAMachineThatIsReplaced(t *testing.T) {
 	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -321,8 +325,8 @@ explain pod=a
 	}
 }
 
-// Whoever was granted the volume that was left at a machine before, by the promise of its hold, gets it when a person has detached it by hand
-// and deletes that hold, as its words ask: not a pod that was bound past all rules since.
+// A left volume's hold promises it to a ticket. After a manual detach and the deletion of the hold, that
+// ticket gets the volume, not a pod that was bound past all rules since.
 func TestPromiseOfALeftHoldThatIsDeleted(t *testing.T) {
 	const before = leftAtReplaced + `
 kubelet worker-1 down

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// scriptAfter is a script after lines have been played, without a rule broken; what they print is logged.
+// scriptAfter is a script that has played lines without a broken rule. Their output is logged.
 func scriptAfter(t *testing.T, text string) *script {
 	t.Helper()
 	s := newScript()
@@ -26,7 +26,7 @@ func scriptAfter(t *testing.T, text string) *script {
 	return s
 }
 
-// otherGetsIt has a pod at worker-2 get the volume that was left within a day.
+// otherGetsIt has a pod at worker-2 get the left volume within a day.
 func otherGetsIt(t *testing.T, s *script) {
 	t.Helper()
 	if s.heldAt("pv-1") != "worker-2" {
@@ -56,8 +56,8 @@ round
 round
 `
 
-// The VolumeAttachment by which a volume that was left is attached anew is deleted where no attacher attaches it any more, since its
-// PersistentVolume is being deleted: that keeps the attacher's finalizer until then.
+// The VolumeAttachment of a left volume is deleted if no attacher will attach it: its PersistentVolume is
+// being deleted, and keeps the attacher's finalizer until then.
 func TestLeftWhileItsPersistentVolumeIsDeleted(t *testing.T) {
 	s := scriptAfter(t, leftAtWorker1+`
 fail attach volume=pv-1
@@ -77,7 +77,8 @@ plan volume=pv-1
 	}
 }
 
-// A volume that was left at a node which dies before it is attached anew is taken from there by the time of AfterPodGone, as any other one.
+// A node dies before a volume left there is attached again. The time of AfterPodGone takes the volume, as
+// any other.
 func TestLeftAtADeadNode(t *testing.T) {
 	for name, more := range map[string]string{
 		"its machine is dead":           "",
@@ -109,8 +110,7 @@ plan volume=pv-1
 	}
 }
 
-// The same where no VolumeAttachment could be made in time: nobody can make one for a Node that is gone, nor taint that; nor does it
-// matter whether it was out of service before.
+// The same holds without a VolumeAttachment: a deleted Node can't get one, nor a taint.
 func TestLeftAtANodeThatIsGone(t *testing.T) {
 	const other = "pod other claim=data\nreserve other node=worker-2\nrun\n"
 	for name, lines := range map[string]string{
@@ -134,7 +134,7 @@ plan volume=pv-1
 	}
 }
 
-// In Cooperative mode, too, what was left before is detached only once it is attached anew.
+// Also in Cooperative mode a left volume is detached only after it is attached again.
 func TestLeftAndCooperative(t *testing.T) {
 	s := scriptAfter(t, leftAtWorker1+`
 csinode worker-1 gone
@@ -156,8 +156,7 @@ run
 	}
 }
 
-// What was left at a machine stays where it is, until a person has seen to it, where another machine has the node's name: what is attached
-// to that one, and detached from it, shows nothing of the first one.
+// A volume left at a machine stays there until a person handles it, if another machine has the node's name.
 func TestLeftAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"left":            {"csinode worker-1 gone\ndelete attachment=pv-1 node=worker-1\nrun\nshow volume=pv-1", "csinode worker-1 driver=disk limit=4"},

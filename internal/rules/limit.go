@@ -10,23 +10,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ExhaustedFor is how long a node is full for a driver that answered
-// ResourceExhausted there, unless its CSINode changes, a volume leaves or one is
-// attached before. What filled the node may go without a sign: other devices in
-// its slots, a quota, calls that came too fast. A full node so costs whoever
-// waits one attempt in that time, and a driver's bad moment keeps nobody away
-// for longer.
+// ExhaustedFor is how long a node is full for a driver after ResourceExhausted, unless its CSINode changes,
+// or a volume is detached or attached there before. The cause may end without a sign: other devices in its
+// slots, a quota, too many calls. A full node costs each waiting pod one attempt in this time, and a
+// driver's brief fault keeps pods away for no longer.
 const ExhaustedFor = time.Minute
 
-// Lapse is what the passing of time is to a ledger. It is to be applied as often
-// as whoever waits for a time to be over is to hear of it.
+// Lapse tells a ledger that time has passed. Apply it as often as waiters should hear of ended times.
 func Lapse(now time.Time) ledger.Event {
 	return ledger.RefusalsOver{Until: now.Add(-ExhaustedFor)}
 }
 
-// room says which drivers have no slot left at the node for the request, or can't attach there. A
-// volume that is already at the node has its slot: own attachments are never
-// counted twice.
+// room lists the drivers without a free slot for the request at the node, or that can't attach there. A
+// volume at the node has its slot: own attachments are never counted twice.
 func (w view) room() []Reason {
 	node := w.snapshot.Node(w.node)
 	var reasons []Reason
@@ -38,17 +34,17 @@ func (w view) room() []Reason {
 	return reasons
 }
 
-// Attaches says whether the need gets a VolumeAttachment. A need that leads to no volume gets none,
-// nor does a volume of iSCSI or FC, or of a driver that says attachRequired: false.
+// Attaches says whether the need gets a VolumeAttachment. It gets none without a volume, for iSCSI or FC,
+// or for a driver with attachRequired: false.
 func (n Need) Attaches(s ledger.Snapshot) bool {
 	return n.TakesSlot() && s.AttachRequired(n.Volume.Driver)
 }
 
-// TakesSlot says whether the need takes a slot of its driver. Each volume of a CSI driver does:
-// a driver may state a limit and say attachRequired: false.
+// TakesSlot says whether the need takes a slot of its driver. Each volume of a CSI driver does: a driver
+// may have a limit and attachRequired: false.
 func (n Need) TakesSlot() bool { return !n.Volume.IsZero() && !n.Volume.NoAttach() }
 
-// drivers are those of which the request needs slots, each once, in the order of its needs.
+// drivers yields each driver with slots for the request, once, in the order of its needs.
 func (w view) drivers() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, need := range w.request.Needs {
@@ -62,15 +58,15 @@ func (w view) drivers() iter.Seq[string] {
 	}
 }
 
-// full says whether a driver lacks a slot for the request's new volumes, or can't attach at the node at all.
+// full says whether a driver lacks a slot for the request's new volumes, or can't attach at the node at
+// all.
 //
 //	Invariant: slots after = |places that take one − those that only the
 //	request, a dry run or an outranked ticket keeps| + |the request's volumes
 //	among none of the rest|
 //
-// computed from the running count, the request and the dry run, or what has been
-// handed out to the node's pending tickets that rank before (Queue), and never from
-// the node's other pods or attachments.
+// It is computed from the running count, the request, and the dry run or the slots handed out to earlier
+// pending tickets of the node (Queue), never from the node's other pods or attachments.
 func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
 	state := node.Driver(driver)
@@ -113,13 +109,13 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	return reason, after > limit //mutant:slot-too-many
 }
 
-// attachesItself says whether a node's kubelet attaches by itself, as it says by the annotation that it leaves
-// out. No kubelet can do that with a CSI volume (k8s.io/kubernetes pkg/volume/csi, csiAttacher.Attach). A Node that
-// no kubelet has written, such as one of a benchmark, says nothing by having no annotation.
+// attachesItself says whether a node's kubelet attaches by itself, shown by a missing annotation. A kubelet
+// can't do that with a CSI volume (k8s.io/kubernetes pkg/volume/csi, csiAttacher.Attach). On a Node that no
+// kubelet has written, as in a benchmark, the missing annotation says nothing.
 func attachesItself(n *ledger.Node) bool { return n != nil && n.Exists && n.Reporting && !n.Managed }
 
-// Limit is how many slots of a driver a node has under a policy: the
-// CSINode's count or the policy's, whichever is less, minus the headroom.
+// Limit returns a node's slots of a driver under a policy: the lesser of the CSINode's and the policy's
+// count, minus the headroom.
 func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 	limit := state.Limit
 	if policy.MaxSlots != nil && (limit == ledger.NoLimit || *policy.MaxSlots < limit) {
@@ -131,9 +127,8 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 	return max(0, limit-policy.Headroom)
 }
 
-// fresh counts the request's volumes of a driver that have no slot at the
-// node in their own right, and of these the ones that have none at all there, so
-// that the running count misses them.
+// fresh counts the request's volumes of a driver without a slot of their own at the node. missing counts
+// those of them without any slot there, which the running count omits.
 func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
 		if need.Volume.Driver != driver || !need.TakesSlot() {
@@ -141,7 +136,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
 		switch {
-		case w.queue != nil && w.queue.slots.given[need.Volume]: // with who ranks before
+		case w.queue != nil && w.queue.slots.given[need.Volume]: // with an earlier user in rank
 		case !w.takes(need.Volume, p):
 			fresh++
 			missing++
@@ -152,7 +147,6 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 	return fresh, missing
 }
 
-// takes says whether a volume has a slot at the node.
 func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	if w.queue == nil {
 		return p.TakesSlot()
@@ -160,17 +154,15 @@ func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	return w.queue.slots.takes(v, p)
 }
 
-// confirmed says whether a NodeVolume has a slot that is not the request's to get:
-// by its attachment or volumesAttached, or by another user who will stay. That the
-// node has it in use is not enough: a kubelet says so of what its pods wait for,
-// too, and others may have got their slots since they ended. Tickets that are not
-// granted have their slots only as long as there are as many: where they are too
-// many, who joins one would be refused with it.
+// confirmed says whether a NodeVolume has a slot that is not the request's: by its attachment or
+// volumesAttached, or by another user that stays. The kubelet's volumesInUse is not enough: it also lists
+// volumes that its pods wait for, and others may have got their slots since. Pending tickets have their
+// slots only while there are enough; otherwise a request that joins a ticket is refused with it.
 func (w view) confirmed(p *ledger.NodeVolume, driver string) bool {
 	if p.OccupiesSlotWithoutUse() {
 		return true
 	}
-	// A pod that waits for a slot has none that a ticket could have with it.
+	// A pod that waits for a slot has none to share with a ticket.
 	notOfPods := w.request.Pod == "" && w.pastLimit(driver)
 	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return !w.request.owns(u) && claimStateOf(w.snapshot, u) == active && !(notOfPods && u.Pod != "")
@@ -184,7 +176,7 @@ func (w view) pastLimit(driver string) bool {
 	return limit != ledger.NoLimit && state.Taken() > limit
 }
 
-// tryout is by how much a dry run changes the slots that a driver uses at the node.
+// tryout is the change in a driver's used slots at the node by a dry run.
 func (w view) tryout(node *ledger.Node, driver string) int32 {
 	d := w.snapshot.Delta()
 	if d.Empty() && !w.detached {
@@ -212,8 +204,7 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 	return change
 }
 
-// added counts the slots that a pod tried at the node would take, and adds
-// its volumes to those that stay.
+// added counts the slots for a pod tried at the node, and adds its volumes to those that stay.
 func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	p := w.snapshot.Pod(uid)
 	if p == nil {
@@ -232,7 +223,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	return change
 }
 
-// leavers lists the volumes whose place at the node may be vacant in this view.
+// leavers lists the volumes with a possibly vacant place at the node in this view.
 func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	if d := w.snapshot.Delta(); d != nil {
@@ -246,10 +237,9 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	return list
 }
 
-// vacant says whether a NodeVolume that the request does not need would come free:
-// all its users are the request's own, taken away by a dry run, or wait without a slot.
-// An attachment goes with the last of them who has it, in time; a preemption may count on
-// that.
+// vacant says whether a NodeVolume that the request does not need would come free: all its users are the
+// request's own, taken away by a dry run, or wait without a slot. Its attachment goes with its last user,
+// in time; a preemption may count on that.
 func (w view) vacant(p *ledger.NodeVolume) bool {
 	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {

@@ -9,14 +9,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How many of a request's volumes have no slot of a driver at the node in their own right, and
-// how many none at all: volumes of other drivers are not counted, nor those that are there.
+// A request's volumes without their own slot of a driver at the node, and without any slot.
 func TestFreshVolumes(t *testing.T) {
 	there := ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "used"}}}}
 	for name, test := range map[string]struct {
 		needs              []string
-		fresh, missing     int32 // to a scheduler
-		unreserved, absent int32 // to the controller
+		fresh, missing     int32 // for a scheduler
+		unreserved, absent int32 // for the controller
 	}{
 		"nothing":                   {nil, 0, 0, 0, 0},
 		"new ones":                  {[]string{"d/1", "d/2"}, 2, 2, 2, 2},
@@ -38,7 +37,7 @@ func TestFreshVolumes(t *testing.T) {
 	}
 }
 
-// A ticket of a queue is told how many slots are used without those that it asks for.
+// A queued ticket is told the used slots without its own.
 func TestFullToldByAQueue(t *testing.T) {
 	few := func(limit int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "3", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: limit}}}
@@ -46,7 +45,7 @@ func TestFullToldByAQueue(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit int32
 		needs []string
-		want  Reason // zero: it is not full
+		want  Reason // zero: not full
 	}{
 		"there is room":            {2, []string{"d/1"}, Reason{}},
 		"there is none":            {1, []string{"d/1"}, Reason{Code: NoFreeSlot, Used: 1, Limit: 1, Needed: 1}},
@@ -66,8 +65,8 @@ func TestFullToldByAQueue(t *testing.T) {
 	}
 }
 
-// What a dry run takes away leaves the slots of its volumes, each once, and of their own
-// driver: not those that others use, or that the request needs itself.
+// A dry run frees the slots of its removed volumes, once each, except slots that others or the request
+// need.
 func TestSlotsThatADryRunFrees(t *testing.T) {
 	user := func(uid string, handles ...string) ledger.Event {
 		p := ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: "well"}
@@ -107,7 +106,7 @@ func TestSlotsThatADryRunFrees(t *testing.T) {
 	}
 }
 
-// A policy leaves a request room at a new node for as many volumes of its driver as it says.
+// A policy gives a request room at a new node for its number of volumes.
 func TestPoliced(t *testing.T) {
 	two := int32(2)
 	policy := ledger.Policy{Name: "few", Version: "1", Driver: "d", MaxSlots: &two}

@@ -16,11 +16,11 @@ type Waiter struct {
 	Nodes map[ledger.NodeName]bool
 }
 
-// Line is all that wait, in the order of their rank (CompareRequests), for decisions on the same
-// facts: the pending tickets of all nodes, and pods. A ticket gets nothing that an earlier waiter could
-// use. Pods get nothing here: their volumes and slots are kept from the tickets that rank after them.
+// Line holds all waiters in the order of their rank (CompareRequests), for decisions on the same facts: the
+// pending tickets of all nodes, and pods. A ticket gets nothing that an earlier waiter could use. Pods get
+// nothing here: their volumes and slots are kept from later tickets.
 //
-// It has a Queue for each node, which it makes when it is asked for. Not safe for parallel use.
+// It makes a Queue for a node at the first call of At. Not safe for parallel use.
 type Line struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
@@ -30,7 +30,7 @@ type Line struct {
 	kept     map[string]bool
 }
 
-// Line returns the line of the pending tickets and of these pods.
+// Line returns the line of the pending tickets and these pods.
 func (a Arbiter) Line(s ledger.Snapshot, pods []Waiter, now time.Time) *Line {
 	l := &Line{arbiter: a, snapshot: s, now: now, pods: slices.Clone(pods), queues: map[ledger.NodeName]*Queue{}, kept: map[string]bool{}}
 	slices.SortFunc(l.pods, func(a, b Waiter) int { return CompareRequests(a.Request, b.Request) })
@@ -47,12 +47,11 @@ func (l *Line) At(n ledger.NodeName) *Queue {
 	return q
 }
 
-// Kept says whether the decisions so far have kept something free for a pod, by UID, that a ticket
-// would have got.
+// Kept says whether the decisions so far have kept something free for a pod, by UID, from a ticket.
 func (l *Line) Kept(uid string) bool { return l.kept[uid] }
 
-// first says who ranks before a ticket and could use one of its volumes in its place: a pod, or
-// another ticket.
+// first returns the earlier waiter, a pod or a ticket, that could use one of the ticket's volumes in its
+// place.
 func (q *Queue) first(w view) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
@@ -71,8 +70,8 @@ func (q *Queue) first(w view) Verdict {
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
-// keptForPods says which pod a volume is kept for: the first of the pods that want it. It is kept for
-// all of them at the same time, so that their minutes don't add up.
+// keptForPods names the first of the pods that a volume is kept for. It is kept for all of them at the same
+// time, so that their minutes don't add up.
 func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	var first []Reason
 	for i := range q.line.pods {
@@ -90,9 +89,8 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	return first
 }
 
-// firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node
-// if both can't have it here. At this node a ticket that was not told yet why it waits counts for the
-// view (contends).
+// firstElsewhereOf names an earlier ticket that gets a volume: at another node, or at this node if both
+// can't have it here. At this node view.contends counts a ticket that was not told yet why it waits.
 func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.NodeVolumes {
@@ -148,7 +146,7 @@ func (q *Queue) keptSlots(v Verdict) {
 	}
 }
 
-// Yielding are the tickets that alone keep a pod from a node: once they have yielded, the pod fits.
+// Yielding lists the tickets that alone keep a pod from a node: once they have yielded, the pod fits.
 func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) []ledger.TicketID {
 	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}
 	if !r.ofPod() || !w.fit().Allowed() {

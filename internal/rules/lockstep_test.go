@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// lockStep is a round in which everything is decided on the same facts and written afterwards: where
-// tickets go, and what becomes of them; with "again" the second on what the first has led to.
+// lockStep decides everything on the same facts and writes afterwards: the tickets' nodes and verdicts.
+// With again, the second decision uses the outcome of the first.
 func (c *cluster) lockStep(again bool) bool {
 	s, did := c.snapshot(), false
 	type decided struct {
@@ -49,7 +49,7 @@ func (c *cluster) lockStep(again bool) bool {
 	}
 	for _, v := range c.volumes() {
 		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
-			_ = c.do(step) // one that fails is planned again
+			_ = c.do(step) // a failed step is planned again
 			did = true
 		}
 	}
@@ -70,7 +70,7 @@ func (c *cluster) nodes() []ledger.NodeName {
 	return names
 }
 
-// crowd is a small world of a seed's making in which many tickets leave their node to Moorage.
+// crowd is a small random world in which many tickets leave their node to Moorage.
 func crowd(seed int64) *script {
 	r := rand.New(rand.NewSource(seed))
 	s := newScript()
@@ -107,8 +107,7 @@ func crowd(seed int64) *script {
 	return s
 }
 
-// Tickets that leave their node to Moorage come to rest, also where everything is decided in
-// lock-step: none goes after one that goes after it.
+// Tickets for any node come to rest, also if all decisions are made in lock-step: no two follow each other.
 func TestPlacedTicketsComeToRest(t *testing.T) {
 	for seed := range int64(1500) {
 		for name, round := range map[string]func(*script) bool{
@@ -130,7 +129,7 @@ func TestPlacedTicketsComeToRest(t *testing.T) {
 	}
 }
 
-// rests plays rounds until nothing moves any more; of a world that never rests s.out has the last two.
+// rests plays rounds until nothing moves. In a world that never rests, s.out has the last two rounds.
 func rests(s *script, round func(*script) bool) bool {
 	for range 100 {
 		if !round(s) {

@@ -9,19 +9,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FenceDue is a driver whose storage is to cut off a node that can't be reached.
+// FenceDue is a driver whose storage must cut off an unreachable node.
 type FenceDue struct {
 	Driver string
-	Class  string        // the NetworkFenceClass that the policy names
-	Left   time.Duration // until the fence is to be made; 0: now
-	Brake  Brake         // holds that time; zero: nothing does
+	Class  string        // the NetworkFenceClass in the policy
+	Left   time.Duration // until the fence is due; 0: now
+	Brake  Brake         // stops that time; zero: nothing does
 }
 
-// NetworkFencesDue lists, by driver, which storages are to cut a node off, and when: the
-// driver's policy says after which time, and a volume of the driver is at the node, or may
-// be. A fence stops pods that may run, so that the time is held as that of AfterUnreachable
-// is while too many nodes are unreachable at once. None is due where the out-of-service taint
-// frees the volumes anyway.
+// NetworkFencesDue lists the fences for a node by driver, with their times: the driver's policy has such a
+// time, and a volume of the driver is or may be at the node. A fence stops pods that may run: its time
+// stops while too many nodes are unreachable, as that of AfterUnreachable does. No fence is due if the
+// out-of-service taint frees the volumes anyway.
 func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceDue {
 	if n == nil || !n.Exists || ready(n) || outOfService(n, now).over() {
 		return nil
@@ -43,7 +42,7 @@ func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceD
 	return list
 }
 
-// driversAt lists the drivers of which volumes are at a node, or may be, sorted.
+// driversAt lists the drivers with volumes that are or may be at a node, sorted.
 func driversAt(n *ledger.Node) []string {
 	var list []string
 	for _, v := range n.At() {
@@ -54,59 +53,57 @@ func driversAt(n *ledger.Node) []string {
 	return list
 }
 
-// CutMachine is a machine that the storage of a driver has cut off, as it was then.
+// CutMachine is a machine at the time when a driver's storage cut it off.
 type CutMachine struct {
 	Driver             string
 	Node               ledger.NodeName
 	NodeUID            string
-	SystemUUID, BootID string // empty where its kubelet had not said
-	// Look is the number by which its moorage-node was asked to look what is there, after
-	// the node was Ready again; 0: it was not asked. LookSince is the node's ReadySince and
-	// LookWord the UID of the NodeVolumes then: after another outage, and of a NodeVolumes that
-	// was made again, the answer says nothing.
+	SystemUUID, BootID string // empty: its kubelet had not reported it
+	// Look is the number with which its moorage-node was asked to look, after the node was Ready again; 0:
+	// not asked. LookSince is the node's ReadySince then, and LookWord the UID of the NodeVolumes: after
+	// another outage, or from another NodeVolumes, the answer does not count.
 	Look, LookSince int64
 	LookWord        string
 }
 
-// IsAnother says whether a node names another machine than the one that was cut off, where its
-// kubelet had said which one that was.
+// IsAnother says whether a node names another machine than the one that was cut off, if its kubelet had
+// reported that one.
 func (m CutMachine) IsAnother(n *ledger.Node) bool {
 	return m.SystemUUID != "" && n.SystemUUID != m.SystemUUID
 }
 
-// Unfencing is what may be done about a machine that a storage has cut off.
+// Unfencing is the permitted action for a machine that was cut off.
 type Unfencing uint8
 
 const (
-	// StaysFenced: what was mounted there before may be there still.
+	// StaysFenced: an older mount may be there.
 	StaysFenced Unfencing = iota
-	// AskBeforeUnfencing: its moorage-node is to be asked to look, by the next number.
+	// AskBeforeUnfencing: ask its moorage-node to look, with the next number.
 	AskBeforeUnfencing
-	// MayUnfence: nothing of what was mounted there is left.
+	// MayUnfence: no older mount is left.
 	MayUnfence
 )
 
-// MayUnfenceMachine says whether a machine that was cut off may reach the storage again. The
-// volumes that it had may be at other nodes by now, and a mount of before would write to them
-// once the storage lets it. So either the machine has booted since, as the same Node of the
-// same machine says that is Ready (see ledger.Snapshot.BootOver); or its moorage-node has looked since it was Ready again,
-// and has found nothing of the driver. What the kubelet has in use says nothing of that: it
-// names what pods there want, too. A Node that is gone or was made again says nothing: that is
-// for people.
+// MayUnfenceMachine says whether a machine that was cut off may reach the storage again. Its volumes may be
+// at other nodes by now, and an older mount would write to them. Therefore one of these is required: the
+// machine has booted since, as the same Ready Node of the same machine shows (ledger.Snapshot.BootOver); or
+// its moorage-node has looked after it became Ready and found nothing of the driver. The kubelet's
+// volumesInUse does not tell: it also names volumes that its pods want. A Node that is deleted or made
+// again shows nothing: a person decides.
 func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing {
 	n := s.Node(m.Node)
 	of := func(v ledger.VolumeID) bool { return v.Driver == m.Driver }
 	switch {
 	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || m.IsAnother(n) || m.BootID == "":
 		return StaysFenced
-	case s.BootOver(n, m.SystemUUID, m.BootID): // which ends mounts, and leaves folders and records
+	case s.BootOver(n, m.SystemUUID, m.BootID): // a boot ends mounts, and leaves folders and records
 		if n.Answers() && (slices.ContainsFunc(n.Word.Mounted, of) || n.Word.UnlistsOf(m.Driver)) {
 			return StaysFenced
 		}
 		return MayUnfence
 	case n.Answers() && (slices.ContainsFunc(n.Word.Has, of) || n.Word.UnlistsOf(m.Driver)):
 		return StaysFenced
-	case n.BootID != m.BootID: // it is not said, or another node has that systemUUID, too
+	case n.BootID != m.BootID: // the boot is unknown, or another node has that systemUUID too
 		return StaysFenced
 	case unresponsive(n, now):
 		return StaysFenced
@@ -118,8 +115,8 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	return MayUnfence
 }
 
-// cutOff says which volumes can't be mounted at a node that is Ready again, since the storage
-// of their driver has cut its machine off, and has not let it in yet.
+// cutOff lists the volumes that can't be mounted at a node that is Ready again: their driver's storage has
+// cut its machine off and not let it in yet.
 func (w view) cutOff() []Reason {
 	n := w.snapshot.Node(w.node)
 	if !ready(n) || len(n.CutOff) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A storage is to cut a node off that can't be reached, for the driver of a volume that is there, where the
-// driver's policy names a class and a time, and it is not cut off yet.
+// A storage must cut off an unreachable node for the driver of a volume there, if the driver's policy has a
+// class and a time, and the node is not cut off yet.
 func TestNetworkFencesDue(t *testing.T) {
 	policy := func(class string, after *time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", NetworkFence: ledger.NetworkFence{Class: class, After: after}}
@@ -55,9 +55,8 @@ func TestNetworkFencesDue(t *testing.T) {
 	}
 }
 
-// A machine that was cut off is let in when the boot of before is over, or when its moorage-node has
-// looked since, and has found nothing of the driver; of another machine, and of another Node, nothing
-// is known.
+// A machine that was cut off is let in when its boot is over, or when its moorage-node has looked since and
+// found nothing of the driver.
 func TestMayUnfenceMachine(t *testing.T) {
 	cut := CutMachine{Driver: "d", Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b"}
 	was := func(change func(*CutMachine)) CutMachine {
@@ -120,8 +119,7 @@ func TestMayUnfenceMachine(t *testing.T) {
 	}
 }
 
-// A volume can't be mounted at a node that is Ready again while the storage of its driver has cut the node
-// off, where the policy has it do that; one of another driver can.
+// A volume can't be mounted at a Ready node that its driver's storage has cut off by policy.
 func TestWhatIsCutOff(t *testing.T) {
 	cut := func(drivers ...string) ledger.Event {
 		return nodeAs("well", func(n *ledger.NodeState) { n.CutOff = drivers })

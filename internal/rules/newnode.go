@@ -9,10 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// NewNode says what would keep a request from a node that is new to the
-// cluster: nothing is there yet, and every driver has room, but for a limit
-// that a policy sets. What is refused here waits for its claims and volumes, or
-// for those who hold them, and adding nodes doesn't help.
+// NewNode returns the reasons that would keep a request from a new node: nothing is there yet, and each
+// driver has room, except for a policy's limit. A refused request waits for its claims and volumes, or for
+// their holders; more nodes don't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
 	return view{arbiter: a, snapshot: s, request: r, now: now}.newNode()
 }
@@ -21,12 +20,11 @@ func (w view) newNode() Verdict {
 	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(w.request.Who.Namespace)
 }
 
-// Nowhere says whether a request fits no node there is, and none that may be
-// added. Its reasons are those of NewNode; false when some node is allowed, or
-// a new one would be, also if it is so only once tickets have yielded.
+// Nowhere says whether a request fits no existing node and no new node. Its reasons are those of NewNode.
+// It is false if a node is allowed, or a new one would be, also after tickets have yielded.
 //
-// Only nodes that the reasons name are judged, unless a policy's limit is among
-// them: a volume can be kept from all nodes but where it is.
+// It judges only nodes that the reasons name, unless the reasons include a policy's limit: an exclusive
+// volume may be kept from all nodes except its own.
 func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
 	v := a.NewNode(s, r, now)
 	if v.Allowed() || (view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
@@ -42,8 +40,8 @@ func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, 
 	})
 }
 
-// There says whether a node is in the cluster: it has a Node, or a CSINode. Fit does not
-// ask: schedulers ask it about nodes that are there.
+// There says whether a node is in the cluster: it has a Node or a CSINode. Fit does not ask this, since
+// schedulers ask about existing nodes.
 func There(s ledger.Snapshot, name ledger.NodeName) bool {
 	n := s.Node(name)
 	return n != nil && (n.Exists || n.CSINode)
@@ -58,13 +56,12 @@ func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 	return false
 }
 
-// fitsYielded says whether a request fits a node, if need be once tickets have yielded.
+// fitsYielded says whether a request fits a node, also after tickets have yielded.
 func (a Arbiter) fitsYielded(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
 	return view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}.fit().Allowed()
 }
 
-// policed says which drivers' policies leave less room at any node than the
-// request needs.
+// policed lists the drivers with a policy that leaves too little room for the request at any node.
 func (w view) policed() []Reason {
 	var reasons []Reason
 	for driver := range w.drivers() {

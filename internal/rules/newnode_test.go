@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newNode is a node that random worlds don't have.
+// newNode is absent from random worlds.
 const newNode = ledger.NodeName("new")
 
 func codesOf(v rules.Verdict) map[ledger.Code]bool {
@@ -24,9 +24,8 @@ func codesOf(v rules.Verdict) map[ledger.Code]bool {
 	return codes
 }
 
-// TestNewNodeTwin adds a node to random worlds and compares what NewNode said
-// before with what Fit says of it, for every pod; and Nowhere with Fit at every
-// node.
+// TestNewNodeTwin adds a node to random worlds and compares NewNode's earlier answer with Fit for each pod,
+// and Nowhere with Fit at each node.
 func TestNewNodeTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := newWorld(proptest.Bytes(t, 500))
@@ -55,7 +54,7 @@ func TestNewNodeTwin(t *testing.T) {
 	})
 }
 
-// A policy's limit holds at new nodes, too; a volume that is somewhere may stay.
+// A policy's limit holds at new nodes too. A volume that is somewhere may stay.
 func TestPolicyLeavesNewNodesNoRoom(t *testing.T) {
 	none := int32(0)
 	w := newWorld(nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Nobody answers at a node without moorage-node, nor where its word is of another boot; nor where it owes an answer, or
-// can't be asked, for as long as the patience lasts.
+// A node is unresponsive without moorage-node, with a report of another boot, or if it owes an answer or
+// can't be asked for longer than the patience.
 func TestUnresponsiveNode(t *testing.T) {
 	refused := ledger.LookRefused{Node: "well"}
 	for name, test := range map[string]struct {
@@ -35,8 +35,8 @@ func TestUnresponsiveNode(t *testing.T) {
 	}
 }
 
-// A volume counts as staged where the node has looked since it was asked and has found it, where its old word has it as
-// forgotten, and while something may yet unstage it.
+// A volume is staged if the node has found it after the question, if an old report has it as forgotten, or
+// while an unstage may be in flight.
 func TestWhatCountsAsStaged(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -63,7 +63,8 @@ func TestWhatCountsAsStaged(t *testing.T) {
 	}
 }
 
-// A detach that waits for a node's word looks again when the patience is over, but where nobody answers any more.
+// A detach that waits for a node's report checks again when the patience is over, unless the node is
+// unresponsive.
 func TestNobodyWaitsForTheSilent(t *testing.T) {
 	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	for name, test := range map[string]struct {
@@ -84,8 +85,8 @@ func TestNobodyWaitsForTheSilent(t *testing.T) {
 	}
 }
 
-// What a silence says of the node's Lease: for how long nobody could read it and up to when, whether nobody can read it
-// now, and, where this process has not seen the silence begin, since when the Lease stands still.
+// The silence of a node says how long and until when its Lease could not be read, whether it can be now,
+// and since when it stands still.
 func TestSilenceTellsOfTheLease(t *testing.T) {
 	unread := func(n *ledger.Node) { n.Unread, n.ReadAgain = 30*time.Second, time.Unix(170, 0) }
 	for name, test := range map[string]struct {
@@ -112,8 +113,8 @@ func TestSilenceTellsOfTheLease(t *testing.T) {
 	}
 }
 
-// What a hold keeps of a rule's time names the Node; where nobody has seen it, the one that an earlier process has named
-// of that node.
+// The hold's progress of a rule names the Node. If none was seen, it names the Node that an earlier process
+// named.
 func TestKeptOutageNamesItsNode(t *testing.T) {
 	unseen := silentNode(func(n *ledger.Node) { n.UID, n.Exists = "", false })
 	for name, test := range map[string]struct {
@@ -139,8 +140,8 @@ func TestKeptOutageNamesItsNode(t *testing.T) {
 	}
 }
 
-// A time begins anew when what held it has ended, unless it had begun after that. Where nothing ever held it, it goes on as
-// an earlier process has measured it.
+// A time begins anew at the end of its brake, unless it began later. Without a brake it continues an
+// earlier process's count.
 func TestTimeBeginsAnewAfterABrake(t *testing.T) {
 	few := ledger.MaxUnreachable{Percent: 100, Nodes: 1}
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(2 * time.Minute), MaxUnreachable: &few}

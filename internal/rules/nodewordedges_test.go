@@ -10,12 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// machineSpeaks is node well with a moorage-node that says changes of what says has.
+// machineSpeaks is node well with a moorage-node whose report differs from says by changes.
 func machineSpeaks(changes ...func(*ledger.NodeWord)) []ledger.Event {
 	return []ledger.Event{again(), madeAt("well"), says(changes...)}
 }
 
-// asked has a word owe the answer to a look, and hasLooked answer it.
+// asked has a report owe the answer to a look; hasLooked answers it.
 func asked(w *ledger.NodeWord)     { w.Look = 1 }
 func hasLooked(w *ledger.NodeWord) { w.Look, w.Looked = 1, 1 }
 func partly(w *ledger.NodeWord)    { w.Whole = false }
@@ -24,13 +24,13 @@ func ofBoot(boot string) func(*ledger.NodeWord) {
 	return func(w *ledger.NodeWord) { w.BootID = boot }
 }
 
-// ordered has a word name an order to unstage the volume that stands.
+// ordered has a report name an order to unstage the volume.
 func ordered(w *ledger.NodeWord) {
 	w.Orders = []ledger.UnstageOrder{{Volume: disk, Number: 1, BootID: "b", KubeletStarted: 1, Seconds: 30}}
 }
 
-// What a node's word says of a volume: that it is gone, only where it has looked since it was asked,
-// has read all that may be about it, and does not name it; less, where it can't read everything.
+// A report says that a volume is gone only if the node has looked after the question, has read everything
+// about it, and does not name it.
 func TestWhatAWordSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		word          []func(*ledger.NodeWord)
@@ -59,8 +59,8 @@ func TestWhatAWordSays(t *testing.T) {
 	}
 }
 
-// The word of a node that has fallen silent still has a volume that the kubelet had forgotten by then,
-// once the volume has left volumesAttached.
+// The report of a silent node still names a volume that the kubelet had forgotten by then, once the volume
+// has left volumesAttached.
 func TestStagedByOldWord(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -89,8 +89,8 @@ func TestStagedByOldWord(t *testing.T) {
 	}
 }
 
-// Where the policy requires the word of moorage-node, its silence counts as in use; not of what has no
-// VolumeAttachment, nor for who hears no nodes.
+// If the policy requires moorage-node's report, its silence counts as use. This excludes volumes without a
+// VolumeAttachment, and controllers that hear no nodes.
 func TestRequiredWord(t *testing.T) {
 	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	iscsi := ledger.Policy{Name: "i", Version: "1", Driver: "kubernetes.io/iscsi", RequireNodeWord: true}
@@ -122,7 +122,7 @@ func TestRequiredWord(t *testing.T) {
 	}
 }
 
-// Of a volume that is staged people are told how old that word is, or what moorage-node does about it.
+// The message about a staged volume has the age of the report, or moorage-node's work on the volume.
 func TestWhatIsToldOfAStagedVolume(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	repairs := ledger.Policy{Name: "p", Version: "1", Driver: "d", RepairStaged: true}
@@ -134,7 +134,7 @@ func TestWhatIsToldOfAStagedVolume(t *testing.T) {
 		proof  ledger.Proof
 		now    time.Time
 		code   ledger.Code
-		detail string // what it begins with; empty: none
+		detail string // its beginning; empty: none
 	}{
 		"the word is new, nothing is done":   {machineSpeaks(finds), ledger.Proof{}, auditTime, StagedAtNode, ""},
 		"it is to be unstaged":               {append(machineSpeaks(finds), repairs), ledger.Proof{}, auditTime, StagedAtNode, "moorage-node is to unstage it"},
@@ -160,8 +160,8 @@ func TestWhatIsToldOfAStagedVolume(t *testing.T) {
 	}
 }
 
-// What a detach asks a node after the volume has left its volumesAttached, and for which answers it
-// waits: for none where nobody can give one.
+// The questions of a detach to a node after the volume has left volumesAttached, and the answers that it
+// waits for: none if the node is unresponsive.
 func TestAsksNode(t *testing.T) {
 	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	doubts := func(changes ...func(*ledger.NodeWord)) []ledger.Event { return inDoubt(says(changes...)) }
@@ -209,8 +209,8 @@ func TestAsksNode(t *testing.T) {
 	}
 }
 
-// A node looks a second time for a volume in doubt when nothing of it was there for a while; at once where
-// the controller is hurried.
+// A node looks a second time for a doubted volume after it was absent for a while, or at once in a hurried
+// controller.
 func TestAsksAgain(t *testing.T) {
 	looked := func(at time.Duration) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
@@ -254,8 +254,7 @@ func TestAsksAgain(t *testing.T) {
 	}
 }
 
-// That doubt is over only when a node has looked twice, in the boot that is meant, and says still that
-// there is nothing.
+// The doubt is over only after a node has looked twice, in the right boot, and still reports nothing.
 func TestEmptied(t *testing.T) {
 	twice := ledger.Proof{Look: 1, Again: true}
 	for name, test := range map[string]struct {
@@ -279,8 +278,8 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// After a question that the API server has refused the next one waits, and is looked at when the pause
-// is over, or the patience, whatever comes first.
+// After a refused question the next one waits. It is checked when the pause ends or the patience does,
+// whichever comes first.
 func TestAskAfterARefusal(t *testing.T) {
 	refused := func(since, last time.Duration) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
@@ -320,8 +319,8 @@ func TestAskAfterARefusal(t *testing.T) {
 	}
 }
 
-// Where a volume may not leave a node without its answer, the next question follows a refused one, but
-// where the kubelet's word keeps the volume there, or nobody answers.
+// A refused question about a volume that needs the answer is followed by another, unless the kubelet keeps
+// the volume there or the node is unresponsive.
 func TestAskAgain(t *testing.T) {
 	used := func(p *ledger.NodeVolume) { p.InUse = true }
 	same := func(*ledger.NodeVolume) {}

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What is written of a shared volume: what there is to say, and that there is nothing
-// any more. A hold from when the volume was exclusive keeps its transitions.
+// The hold of a shared volume is written for a reason, and again when the reason ends. A hold from its
+// exclusive time keeps its transitions.
 func TestWriteNote(t *testing.T) {
 	fence := []ledger.Fence{{Node: "dead", Rule: OutOfService}}
 	force := &ledger.Force{Rule: AfterPodGone, Node: "dead"}
@@ -57,7 +57,6 @@ func TestWriteNote(t *testing.T) {
 	}
 }
 
-// sharedAt is a shared volume that is attached to nodes that do not answer.
 func sharedAt(t *testing.T, attachment func(*ledger.Attachment), nodes ...ledger.NodeName) *planner {
 	t.Helper()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -74,8 +73,7 @@ func sharedAt(t *testing.T, attachment func(*ledger.Attachment), nodes ...ledger
 	return Arbiter{}.planner(s, v, auditTime)
 }
 
-// A shared volume waits for a node that does not answer, and not for one whose machine is
-// another by now: no time ends that.
+// A shared volume waits for a silent node, but not for one with a new machine: no time ends that.
 func TestOverdue(t *testing.T) {
 	if place := sharedAt(t, func(*ledger.Attachment) {}, "dead").overdue(); place == nil || place.Node != "dead" {
 		t.Errorf("overdue: %+v", place)
@@ -83,7 +81,7 @@ func TestOverdue(t *testing.T) {
 	if place := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-1" }, "dead").overdue(); place != nil {
 		t.Errorf("overdue at another machine: %+v", place)
 	}
-	// No rule's time runs, or nothing is there of it.
+	// No rule's time runs, or the volume is not there.
 	endless := never
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &endless})
 	if place := p.overdue(); place != nil {
@@ -100,8 +98,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// Of several nodes that do not answer the one counts whose time has run longest, and of those
-// alike the first.
+// Of several silent nodes the one with the longest time counts; among equals, the first.
 func TestLongestOverdue(t *testing.T) {
 	for name, test := range map[string]struct {
 		later ledger.NodeName // falls silent a minute after the other
@@ -130,8 +127,8 @@ func TestLongestOverdue(t *testing.T) {
 	}
 }
 
-// What a shared volume's hold is to say: that it waits for a node that does not answer, and
-// how far the rule has come; or from where it is taken by force.
+// A shared volume's hold says that it waits for a silent node and the rule's progress, or the node from
+// which it is taken by force.
 func TestNote(t *testing.T) {
 	waits := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-2" }, "dead").note(ledger.Hold{})
 	if waits.State != ledger.HoldDetachPending || waits.Reason != NodeUnreachable || waits.Message == "" || waits.Force == nil || waits.Force.Node != "dead" || len(waits.Fences) > 0 {
@@ -143,7 +140,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// Which rule takes a volume from a node that is out of service.
+// The rule that takes a volume from an out-of-service node.
 func TestForcedBy(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	tainted := func(reported ...ledger.VolumeID) ledger.NodeState {
@@ -182,9 +179,8 @@ func TestForcedBy(t *testing.T) {
 	}
 }
 
-// Once a detach by force is the attacher's turn, a fence without a rule goes: there is
-// nothing to doubt. One with a rule stays until the attachment is gone. One of an
-// attachment that is not being deleted, or of an earlier one, says nothing of this one.
+// During the attacher's turn a fence without a rule goes; a fence with a rule stays until the attachment is
+// gone.
 func TestFenceOfWhatLeaves(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {
@@ -214,8 +210,8 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// A user with an active claim has a right to a volume at its node, and so has a terminating pod; a ticket
-// that only asks has none.
+// A user with an active claim, or a terminating pod, has a right to a volume at its node. A pending ticket
+// has none.
 func TestHasRight(t *testing.T) {
 	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -253,7 +249,7 @@ func TestHasRight(t *testing.T) {
 	}
 }
 
-// Which Node, boot and machine a hold names of its holder.
+// The Node, boot and machine of the holder in a hold.
 func TestHolderNode(t *testing.T) {
 	was := ledger.Hold{Node: "well", NodeUID: "old", BootID: "old", SystemUUID: "m"}
 	same := ledger.Hold{Node: "well", NodeUID: "w", BootID: "old", SystemUUID: "m"}

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket that was asked to let go of its volumes has thirty seconds for that, and is asked as long as they last. One
-// that was asked by a clock that is ahead, by more than the second to which times are rounded, counts as not asked.
+// A ticket that was asked to let go has thirty seconds. A request by a clock that is more than a second
+// ahead does not count.
 func TestNoticeLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		since    int64
@@ -54,7 +54,7 @@ func TestNoticeLeft(t *testing.T) {
 	}
 }
 
-// The holder of a ticket may use a volume that is attached, as this process has seen, or as the hold says of that node.
+// A ticket's holder may use an attached volume, as this process saw or the hold says of that node.
 func TestMayBeUnlisted(t *testing.T) {
 	ticket := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
 	pod := ledger.Hold{Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What has not begun while as many attaches and detaches of its driver are under way as its policy allows
-// waits for a worker; what has begun, what somebody else is to do, and what something else keeps does not.
+// While a driver's permitted number of attaches and detaches is in flight, others wait for a worker, except
+// begun or otherwise blocked work.
 func TestNoFreeWorker(t *testing.T) {
 	another := ledger.VolumeID{Driver: "d", Handle: "another"}
 	busy := []ledger.Event{
@@ -55,8 +55,7 @@ func TestNoFreeWorker(t *testing.T) {
 	}
 }
 
-// A detach that the driver has not answered for an hour keeps no worker: what has not begun waits for something
-// else.
+// A detach that the driver has not answered for an hour occupies no worker: others wait for something else.
 func TestNoFreeWorkerOfAHungDetach(t *testing.T) {
 	another := ledger.VolumeID{Driver: "d", Handle: "another"}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive),

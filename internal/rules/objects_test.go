@@ -16,16 +16,14 @@ import (
 
 // The commands that make, change and delete objects.
 
-// node makes a node and its machine, or changes the Node. "new" makes the Node again
-// under a new UID: for another machine, or with "alive" for the one that is there. id=
-// is the driver's name for a new machine; "driver" registers one driver there, see
-// csinode; zone=… labels it. ready=unknown takes its network from the machine,
-// ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
-// bootID, boot=said that of the machine's present boot, boot=never none for good, and
-// uuid=never no systemUUID. "another" makes a machine whose kubelet registers under the Node that
-// is there. by=MACHINE has it name another machine, whose kubelet writes it.
-// fenced=NAME sets the condition of that name now, fenced= takes it away (fence). selinux=true has its
-// kubelet mount with SELinux labels.
+// node makes a node and its machine, or changes the Node. "new" makes the Node again under a new UID: for
+// another machine, or with "alive" for the present one. id= is the driver's name for a new machine;
+// "driver" registers one driver there, see csinode; zone=… labels it. ready=unknown cuts the machine's
+// network, ready=false breaks its runtime, ready=true ends both. boot=unsaid removes the Node's bootID,
+// boot=said sets the machine's present boot, boot=never means none for good, and uuid=never no systemUUID.
+// "another" makes a machine whose kubelet registers under the existing Node. by=MACHINE has the Node name
+// another machine, whose kubelet writes it. fenced=NAME sets the condition of that name now, fenced= takes
+// it away (fence). selinux=true has its kubelet mount with SELinux labels.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -51,7 +49,7 @@ func (s *script) node(a args) {
 		n.Ready, m.Process.Linked = ledger.ReadyUnknown, false
 	}
 	switch a.get("boot", "") {
-	case "unsaid": // whoever made the object was no kubelet
+	case "unsaid": // the object's author is no kubelet
 		n.BootID = ""
 	case "never":
 		m.NoBoot, n.BootID = true, ""
@@ -77,7 +75,7 @@ func (s *script) node(a args) {
 	if v, ok := a.keys["cutOff"]; ok {
 		s.cutOff(&n, v)
 	}
-	if v, ok := a.keys["saysCutOff"]; ok { // and is not
+	if v, ok := a.keys["saysCutOff"]; ok { // but is not
 		n.CutOff = []string{v}
 	}
 	set("managed", &n.Managed)
@@ -93,8 +91,8 @@ func (s *script) node(a args) {
 	}
 }
 
-// fence sets the condition fenced.moorage.dev/NAME, or takes it away where there is no name:
-// ahead=DURATION by a clock that is fast.
+// fence sets the condition fenced.moorage.dev/NAME, or removes it without a name. ahead=DURATION is for a
+// fast clock.
 func (s *script) fence(n *ledger.NodeState, name string, a args) {
 	n.Fenced = nil
 	if name == "" {
@@ -107,8 +105,7 @@ func (s *script) fence(n *ledger.NodeState, name string, a args) {
 	n.Fenced = []ledger.FencedCondition{{Type: fencedPrefix + name, Since: since.Unix()}}
 }
 
-// cutOff has the storage of a driver cut the node's machines off, or let them in where there is
-// no driver.
+// cutOff has a driver's storage cut the node's machines off, or let them in without a driver.
 func (s *script) cutOff(n *ledger.NodeState, driver string) {
 	n.CutOff = nil
 	if driver != "" {
@@ -121,11 +118,10 @@ func (s *script) cutOff(n *ledger.NodeState, driver string) {
 	}
 }
 
-// fencedPrefix begins the types of conditions by which somebody vouches for it that a machine
-// writes no more.
+// fencedPrefix begins the types of conditions that vouch that a machine writes no more.
 const fencedPrefix = "fenced.moorage.dev/"
 
-// machineID is what a driver calls the next machine of a node.
+// machineID is a driver's name for the next machine of a node.
 func (s *script) machineID(n ledger.NodeName) string {
 	id := "id-" + string(n)
 	for s.Machines[id] != nil {
@@ -145,8 +141,8 @@ func (s *script) register(m *world.Machine) {
 	}
 }
 
-// csinode writes a CSINode: driver=NAME limit=N, or "gone". With id= the driver calls the
-// machine by that name from here on.
+// csinode writes a CSINode: driver=NAME limit=N, or "gone". id= sets the driver's name for the machine from
+// here on.
 func (s *script) csinode(a args) {
 	name := ledger.NodeName(a.word(1))
 	if a.flag("gone") {
@@ -179,8 +175,8 @@ func accessMode(word string) ledger.Access {
 	return ledger.AccessUnknown
 }
 
-// volume makes a PersistentVolume, and with claim=NAME its bound claim, namespace=
-// for one of another namespace, zone= with an affinity to nodes of these zones.
+// volume makes a PersistentVolume, and with claim=NAME its bound claim; namespace= puts it into another
+// namespace, zone= limits it to nodes of these zones.
 func (s *script) volume(a args) {
 	name := a.word(1)
 	pv := s.pv(name)
@@ -207,8 +203,7 @@ func (s *script) volume(a args) {
 	s.put(pv)
 }
 
-// claim makes or changes a claim: "lost", "deleting", owner=POD for an ephemeral
-// volume's.
+// claim makes or changes a claim: "lost", "deleting", owner=POD for an ephemeral volume's.
 func (s *script) claim(a args) {
 	key := ledger.ClaimKey{Namespace: namespace, Name: a.word(1)}
 	k := s.claimOf(key)
@@ -265,9 +260,9 @@ func (s *script) policy(a args) {
 	s.put(p)
 }
 
-// pod makes a pod, or another of the same name when the last is gone or
-// "again" says so; or changes one: phase=terminating|finished. selinux=LEVEL, with
-// user=USER, is the label with which all its volumes are mounted; selinux=? is one that is not known.
+// pod makes a pod, or a second of that name if the last is gone or with "again"; or changes one:
+// phase=terminating|finished. selinux=LEVEL, with user=USER, is the label for mounts of its volumes;
+// selinux=? is unknown.
 func (s *script) pod(a args) {
 	name := a.word(1)
 	p, exists := s.podNamed(name)
@@ -308,8 +303,7 @@ func seLinux(a args) ledger.SELinux {
 	}
 }
 
-// reserve lets the scheduler place a pod: node=NAME, or where Nodes, Fit and
-// Rank lead.
+// reserve lets the scheduler place a pod: node=NAME, or the choice of Nodes, Fit and Rank.
 func (s *script) reserve(a args) {
 	p, ok := s.podNamed(a.get("pod", a.word(1)))
 	if !ok {
@@ -349,7 +343,8 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	return best
 }
 
-// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…; "granted" for one that says so of itself.
+// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…;
+// "granted" for a ticket that claims its grant.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
@@ -372,8 +367,8 @@ func (s *script) ticket(a args) {
 	s.put(t)
 }
 
-// holder has who uses a ticket's volumes know that they are there, or let go of them as it was
-// asked to: NAME satisfied|lets-go.
+// holder has the user of a ticket's volumes learn of them, or let go of them as asked: NAME
+// satisfied|lets-go.
 func (s *script) holder(a args) {
 	known, ok := s.ticketNamed(a.word(1))
 	if !ok {
@@ -390,7 +385,7 @@ func (s *script) holder(a args) {
 	s.put(t)
 }
 
-// satisfied prints whether a ticket has its volumes as it asks for them, and else why not.
+// satisfied prints whether a ticket has its volumes, or why not.
 func (s *script) satisfied(a args) {
 	t, ok := s.ticketNamed(a.get("ticket", ""))
 	if !ok {
@@ -401,8 +396,7 @@ func (s *script) satisfied(a args) {
 	s.trace("%s: %s%s", t.ID.Name, v.Outcome, because(v))
 }
 
-// forgeHold writes a hold as somebody else would: PV node=…, or nobody's. The judge
-// judges Moorage.
+// forgeHold writes a hold as another actor would: PV node=…, or no node. The judge judges Moorage.
 func (s *script) forgeHold(a args) {
 	v := s.volumeNamed(a.word(1))
 	h, _ := s.Hold(v)
@@ -415,8 +409,8 @@ func (s *script) forgeHold(a args) {
 	s.Judge.Faults = faults
 }
 
-// copiedHold is a hold that a backup tool has brought from another cluster, or from before: nothing that it
-// names by a UID is there.
+// copiedHold is a hold restored by a backup tool from another cluster, or from earlier: no UID in it
+// exists.
 func copiedHold(version string, node, next, taken ledger.NodeName) ledger.Hold {
 	gone := ledger.Requester{Namespace: namespace, Name: "gone", UID: "gone"}
 	h := ledger.Hold{
@@ -434,9 +428,8 @@ func copiedHold(version string, node, next, taken ledger.NodeName) ledger.Hold {
 	return h
 }
 
-// attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
-// name=… for one under a name of its own, "bare" without an attacher's finalizer, for=PV
-// to name another PersistentVolume.
+// attachment makes a foreign VolumeAttachment, or Moorage's with "ours": volume=PV node=…, name=… for its
+// own name, "bare" without an attacher's finalizer, for=PV to name another PersistentVolume.
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{
@@ -461,8 +454,8 @@ func (s *script) bind(a args) {
 	s.put(p)
 }
 
-// delete asks for a deletion: pod= (terminating, "force" for at once),
-// ticket=, node=, pv= ("unnoticed" by the binder), claim=, attachment= of PV at node, hold=.
+// delete asks for a deletion: pod= (terminating, "force" for at once), ticket=, node=, pv= ("unnoticed" by
+// the binder), claim=, attachment= of PV at node, hold=.
 func (s *script) delete(a args) {
 	defer s.sync()
 	key := func(name string) string { return ledger.ClaimKey{Namespace: namespace, Name: name}.String() }
@@ -481,7 +474,7 @@ func (s *script) delete(a args) {
 		s.deleteVA(a)
 	case a.keys["node"] != "":
 		s.Drop(world.Nodes, a.keys["node"])
-	case a.keys["pv"] != "" && a.flag("unnoticed"): // by the binder, who would call its claim lost
+	case a.keys["pv"] != "" && a.flag("unnoticed"): // by the binder, which would mark its claim as lost
 		s.Drop(world.PersistentVolumes, a.keys["pv"])
 	case a.keys["pv"] != "":
 		s.Vanish(a.keys["pv"])
@@ -498,13 +491,13 @@ func (s *script) delete(a args) {
 	}
 }
 
-// deleteVA is somebody else's delete of a VolumeAttachment: "stripped" of its finalizer.
+// deleteVA deletes a VolumeAttachment as another actor: "stripped" of its finalizer.
 func (s *script) deleteVA(a args) {
 	name := a.keys["attachment"]
 	if n := a.keys["node"]; n != "" {
 		name = ledger.AttachmentName(s.volumeNamed(name), ledger.NodeName(n))
 	}
-	if a.flag("stripped") { // of its finalizer, so that nobody detaches
+	if a.flag("stripped") { // of its finalizer, so that no attacher detaches
 		s.drop(world.Attachments, name)
 		return
 	}
@@ -513,12 +506,11 @@ func (s *script) deleteVA(a args) {
 	}
 }
 
-// kubelet starts a node's kubelet, and what it runs on; "down" ends it, and "off" the
-// machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
-// without the kubelet; "renews" has it renew its Lease once, whatever it is.
-// forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and starts it anew;
-// unstages=VOLUME is a person who unmounts by hand what it has forgotten, and "detaches" it. machine=ID is a
-// machine that had the node's name before.
+// kubelet starts a node's kubelet and its machine. "down" ends the kubelet, and "off" the machine's power;
+// "restart" and "reboot" do both in turn, "reboot down" without the kubelet; "renews" renews its Lease once
+// in any state. forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and restarts it;
+// unstages=VOLUME is a person who unmounts a forgotten volume by hand, and "detaches" it. machine=ID is an
+// earlier machine of the node's name.
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	if former := s.Machines[a.get("machine", "")]; former != nil {
@@ -564,8 +556,8 @@ func (s *script) kubelet(a args) {
 	}
 }
 
-// forgets kills a kubelet between NodeUnpublish and NodeUnstage of a volume, and starts it
-// anew: it finds nothing of the volume.
+// forgets kills a kubelet between NodeUnpublish and NodeUnstage of a volume, and restarts it: it finds
+// nothing of the volume.
 func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	for _, pod := range slices.Clone(m.Mounts[v]) {
 		delete(m.Containers, pod)
@@ -578,13 +570,11 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	s.Forgetful = false
 }
 
-// agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. One that is
-// "remade" finds its NodeVolumes deleted by somebody, and makes another. "hangs" has its
-// driver not answer, and the agent give its call up; "takes" has those calls take effect.
-// "prompt" has moorage-node answer before it is known that it was asked, "slow" ends that.
-// With "uncallable" it announces orders, and can't call the driver.
-// "unread=" are the PersistentVolumes of which it finds a pod's record half written, "torn=" the
-// volumes of whose staging it does.
+// agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. "remade": its NodeVolumes
+// was deleted, and it makes another. "hangs": its driver does not answer, and the agent gives the call up;
+// "takes": those calls take effect. "prompt": it answers before its question is known to be sent; "slow"
+// ends that. "uncallable": it announces orders, and can't call the driver. "unread=" are PersistentVolumes
+// with a half-written pod record, "torn=" volumes with a half-written staging record.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	switch {
@@ -607,9 +597,8 @@ func (s *script) agent(a args) {
 	}
 }
 
-// fail plants a fault: attach|detach volume=… code=…; "ok" takes it away. An
-// attach that "lies" happens, and says that it has failed; a detach that "hangs" is
-// not answered.
+// fail plants a fault: attach|detach volume=… code=…; "ok" removes it. An attach that "lies" happens and
+// reports a failure; a detach that "hangs" gets no answer.
 func (s *script) fail(a args) {
 	book, text := s.csi.failAttach, "the cloud said no"
 	if a.flag("detach") {
@@ -627,14 +616,13 @@ func (s *script) fail(a args) {
 	book[v] = ledger.CallError{Code: int32(a.number("code", 13)), Message: text}
 }
 
-// refuse has the API server refuse a kind of write, at one node or at all:
-// write=ACTION node=…; "ok" ends that.
+// refuse has the API server refuse a kind of write at one node or all: write=ACTION node=…; "ok" ends that.
 func (s *script) refuse(a args) {
 	write := strings.TrimSpace(a.get("write", "") + " " + a.get("node", ""))
 	s.refuses[write] = !a.flag("ok")
 }
 
-// reportNode writes a node's lists as somebody else might: inUse=, attached=.
+// reportNode writes a node's lists as another actor: inUse=, attached=.
 func (s *script) reportNode(a args) {
 	n, _ := s.Node(ledger.NodeName(a.word(1)))
 	list := func(key string, field *[]ledger.VolumeID) {
@@ -651,7 +639,7 @@ func (s *script) reportNode(a args) {
 	s.put(n)
 }
 
-// show prints what the controller knows: of a volume or a node.
+// show prints the controller's view of a volume or a node.
 func (s *script) show(a args) {
 	snap := s.snapshot()
 	if name := a.keys["node"]; name != "" {

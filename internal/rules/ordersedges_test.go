@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// No order is given to a node that says nothing of the volume: since a record may be of it, or it owes an answer or can't be
-// asked for as long as the patience lasts.
+// No order goes to a node that can't tell of the volume: a record may be of it, or the node owes an answer
+// for the whole patience.
 func TestOrderableWhereTheNodeSpeaks(t *testing.T) {
 	unread := func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }
 	owes := func(w *ledger.NodeWord) { w.Look = 2 }
@@ -44,7 +44,7 @@ func TestOrderableWhereTheNodeSpeaks(t *testing.T) {
 	}
 }
 
-// Nobody orders, or withdraws an order, for a volume without VolumeAttachments.
+// Volumes without VolumeAttachments get no orders, and no withdrawals.
 func TestNoOrderIsWithdrawnOfWhatHasNoAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	for v, want := range map[ledger.VolumeID]Action{iscsi: 0, disk: WithdrawUnstage} {
@@ -60,8 +60,8 @@ func TestNoOrderIsWithdrawnOfWhatHasNoAttachment(t *testing.T) {
 	}
 }
 
-// For how many volumes orders stand at a time is as documented; and a delete beside the attach/detach controller has to end
-// before that one looks at the attachment, half a second after a bind.
+// The documented number of orders holds. A delete in Cooperative mode ends before the attach/detach
+// controller looks, half a second after a bind.
 func TestBoundsOfOrdersAndDeletes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {

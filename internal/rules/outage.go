@@ -8,42 +8,41 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// silence is a time in which nothing was heard of the kubelet of a node that is not
-// Ready.
+// silence is a time without a sign of the kubelet of a node that is not Ready.
 type silence struct {
-	since time.Time     // when this process saw it begin, or came to see it
-	until time.Time     // up to when that is known
+	since time.Time     // its start, or the first moment that this process saw
+	until time.Time     // its last known moment
 	whole bool          // this process has seen it begin
-	least time.Duration // how long it has to be to show that the kubelet does not live
-	// unread is how much of it nobody could read the node's Lease, and again is when that ended last. In that
-	// time the API server answered nobody, so that a kubelet that had come back could not be heard either.
+	least time.Duration // the length that proves that the kubelet does not live
+	// unread is its part during which the node's Lease could not be read, and again is the last end of
+	// that. In this part the API server answered no request, so that a returning kubelet could not be
+	// heard.
 	unread time.Duration
 	again  time.Time
-	// read is since when this process sees the Lease stand still, where it has not seen the silence begin: the API
-	// server may have been away before it. deaf says that nobody can read the Lease now.
+	// read is when this process first saw the Lease stand still, if it missed the start of the silence: the
+	// API server may have been away before. deaf says that the Lease can't be read now.
 	read time.Time
 	deaf bool
 }
 
-// silenceOf is for how long a node that is not Ready has been silent, as this
-// process has seen. Ready=Unknown is the node controller's word, after nothing was
-// heard, and a Node that is gone has nobody to write it. Ready=False may be the word
-// of a kubelet that lives, with a broken network plugin for one, or its last: only a
-// Lease that was read, and stands still, tells.
+// silenceOf returns how long this process has seen a node that is not Ready silent. Ready=Unknown comes
+// from the node controller after silence; a deleted Node has no kubelet. Ready=False may come from a living
+// kubelet, for example with a broken network plugin, or be its last write: only a Lease that was read and
+// stands still tells.
 func silenceOf(n *ledger.Node, now time.Time) silence {
 	if n == nil {
 		return silence{until: now}
 	}
 	quiet := silence{since: later(n.NotReady, n.Heard), until: now, whole: n.SawFail || !n.Heard.IsZero()}
 	if !n.Heard.IsZero() || n.Exists && n.Ready == ledger.ReadyFalse {
-		quiet.least = leaseGrace // between two renewals every kubelet is silent
+		quiet.least = leaseGrace // each kubelet is silent between two renewals
 	}
 	if n.Exists && n.Ready == ledger.ReadyFalse {
 		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
 	}
 	quiet.unread, quiet.again = n.Unread, n.ReadAgain
 	if !n.Exists {
-		return quiet // its Lease has gone with it
+		return quiet // its Lease is deleted with it
 	}
 	if !quiet.whole {
 		quiet.read = n.RenewedAt
@@ -69,9 +68,8 @@ type timing struct {
 	continues bool // an earlier process may have seen more of it
 }
 
-// run says how far the time has come: what this process has seen of it or, where it
-// has not seen the beginning, what an earlier process had measured of the same outage,
-// plus the time since this one has read that.
+// run returns the progress of the time: the part that this process saw, or if it missed the start, an
+// earlier process's measure of the same outage plus the time since it was read.
 func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 	seen := t.seen()
 	if t.continues {
@@ -79,13 +77,13 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 			seen = max(seen, earlier.Elapsed+t.heardFrom(read))
 		}
 		if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
-			seen, t.read = max(seen, t.limit, t.least), time.Time{} // it was over when the leader before wrote that
+			seen, t.read = max(seen, t.limit, t.least), time.Time{} // it was over when the last leader wrote it
 		}
 	}
 	return t.progress(seen, now)
 }
 
-// seen is how much of the time this process has seen.
+// seen is the part of the time that this process saw.
 func (t timing) seen() time.Duration {
 	if t.since.IsZero() {
 		return 0
@@ -93,7 +91,7 @@ func (t timing) seen() time.Duration {
 	return t.heardFrom(t.since)
 }
 
-// heardFrom is for how long the node was silent since a time, and would have been heard.
+// heardFrom is how long the node was silent since a time while it could have been heard.
 func (t silence) heardFrom(since time.Time) time.Duration {
 	silent := t.until.Sub(since)
 	if t.again.After(since) {
@@ -102,8 +100,8 @@ func (t silence) heardFrom(since time.Time) time.Duration {
 	return max(0, silent)
 }
 
-// unheard is for how long a kubelet that lives may not have been heard yet, by this process: it has not seen the
-// Lease stand still for long enough, be it that it began lately, that nobody could read the Lease, or that nobody can.
+// unheard is how long this process may have missed a living kubelet: it has not seen the Lease stand still
+// for long enough, because the process is new, or the Lease could not or can't be read.
 func (t silence) unheard() time.Duration {
 	left := time.Duration(0)
 	if from := later(t.read, t.again); !from.IsZero() {
@@ -115,7 +113,6 @@ func (t silence) unheard() time.Duration {
 	return max(0, left)
 }
 
-// progress says how far the time has come, of which so much is over.
 func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	t.limit = max(t.limit, t.least)
 	f := forcing{
@@ -129,11 +126,10 @@ func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	return f
 }
 
-// sameOutage says whether a node has been silent ever since an earlier process
-// measured for how long. Of a Node that was there, its UID, the time of its condition
-// Ready and its Lease tell, as soon as that is read in this outage. Of one that was gone already, that this process has seen
-// no Node of another UID: nobody can tell whether there was one before this process
-// began, see the residual risks in docs/internals/invariants.md.
+// sameOutage says whether a node has been silent since an earlier process's measure. For an existing Node
+// its UID, the time of its condition Ready and its Lease tell, once the Lease is read in this outage. For a
+// Node that was already deleted, it is enough that this process saw no Node with another UID; whether one
+// existed before this process began is unknown (residual risks in docs/internals/invariants.md).
 func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	switch {
 	case n == nil || n.UID == "":
@@ -146,18 +142,18 @@ func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	return n.ReadySince != 0 && was.Since == n.ReadySince && !leaseUnread(n) && was.Renewed == n.Renewed
 }
 
-// leaseUnread says whether nobody has read the Lease of a node that is not Ready since
-// it is not: whether an earlier process has measured the same outage is not known yet.
+// leaseUnread says whether the Lease of a node that is not Ready is unread since then: an earlier process's
+// outage may or may not be the same.
 func leaseUnread(n *ledger.Node) bool { return n != nil && n.Exists && n.RenewedAt.IsZero() }
 
-// mayContinue says whether what an earlier process has measured may be of the outage that
-// goes on, and nobody knows that yet, since the node's Lease is to be read.
+// mayContinue says whether an earlier process's measure may be of the present outage, with the node's Lease
+// still unread.
 func mayContinue(was *ledger.Force, n *ledger.Node) bool {
 	return was != nil && leaseUnread(n) && was.Node == n.Name && !outageOver(*was, n)
 }
 
-// outageOver says whether a node is known not to have been silent ever since. It may
-// be neither, as long as nobody has read its Lease.
+// outageOver says whether a node is known not to have been silent ever since. Before its Lease is read,
+// neither this nor sameOutage need hold.
 func outageOver(was ledger.Force, n *ledger.Node) bool {
 	switch {
 	case ready(n):
@@ -172,8 +168,8 @@ func outageOver(was ledger.Force, n *ledger.Node) bool {
 	return was.Renewed != 0 && !n.RenewedAt.IsZero() && was.Renewed != n.Renewed
 }
 
-// outage is what a VolumeHold keeps of a rule's time, so that another process goes on
-// from there, in whole seconds, as the API has it.
+// outage is a VolumeHold's record of a rule's time, in whole seconds as the API has it, from which another
+// process continues.
 func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
 	if f.over() {
@@ -187,7 +183,7 @@ func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *
 	}
 	if n != nil && n.Exists {
 		kept.Since = n.ReadySince
-		if kept.Elapsed > 0 { // else a kubelet that lives would have it written at every renewal
+		if kept.Elapsed > 0 { // otherwise a living kubelet would cause a write at each renewal
 			kept.Renewed = n.Renewed
 		}
 	}

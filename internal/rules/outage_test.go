@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// silentNode is a node that is not Ready since 100, with a Lease that was read from 90 to 150.
+// silentNode is not Ready since 100, with a Lease that was read from 90 to 150.
 func silentNode(change func(*ledger.Node)) *ledger.Node {
 	n := &ledger.Node{
 		NodeState: ledger.NodeState{Name: "n1", UID: "u1", Ready: ledger.ReadyUnknown, ReadySince: 40},
@@ -20,9 +20,8 @@ func silentNode(change func(*ledger.Node)) *ledger.Node {
 	return n
 }
 
-// A silence counts from when this process saw it begin, or last heard of the kubelet;
-// that of a kubelet that said itself that it is not Ready only as far as its Lease was
-// seen to stand still.
+// A silence counts from its start in this process, or the kubelet's last sign; after Ready=False, only as
+// far as the Lease stood still.
 func TestSilence(t *testing.T) {
 	now := time.Unix(200, 0)
 	for name, test := range map[string]struct {
@@ -57,9 +56,8 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// What a leader before has measured goes on only while the outage is known to be the
-// same, and its fences fall only when it is known to be over: there is a time between in
-// which it is neither.
+// An earlier leader's measure continues only if the outage is known to be the same. Its fences end only if
+// the outage is known to be over.
 func TestOutages(t *testing.T) {
 	measured := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
 	of := func(change func(*ledger.Force)) ledger.Force {
@@ -103,8 +101,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// Whether what a leader before has measured goes on is open only until the node's Lease is
-// read, and only of an outage that may be the same.
+// Whether an earlier leader's measure continues is open only until the node's Lease is read, and only if
+// the outage may be the same.
 func TestOutageThatMayContinue(t *testing.T) {
 	measured := func(change func(*ledger.Force)) *ledger.Force {
 		f := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
@@ -134,7 +132,7 @@ func TestOutageThatMayContinue(t *testing.T) {
 	}
 }
 
-// A rule's time is told in twelve steps of whole seconds, none shorter than half a minute.
+// A rule's time is reported in twelve steps of whole seconds, each half a minute or more.
 func TestStepsOfARule(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{
 		0: 30 * time.Second, time.Minute: 30 * time.Second, 6 * time.Minute: 30 * time.Second, 10 * time.Minute: 50 * time.Second,
@@ -147,8 +145,7 @@ func TestStepsOfARule(t *testing.T) {
 	}
 }
 
-// A hold says of a rule's time what another leader needs to tell whether it goes on, and
-// no more precisely than it is written.
+// A hold keeps from a rule's time what another leader needs to continue, at the written precision.
 func TestKeptOutage(t *testing.T) {
 	place, f := &ledger.NodeVolume{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Left: 265 * time.Second, Limit: 6 * time.Minute, Step: 30 * time.Second}
 	over := f
@@ -173,8 +170,8 @@ func TestKeptOutage(t *testing.T) {
 	}
 }
 
-// A rule's time is what this process has seen, or more where another has measured the
-// same outage before.
+// A rule's time is the part that this process saw, or more if another process measured the same outage
+// before.
 func TestRunOfARule(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -229,7 +226,7 @@ func TestRunOfARule(t *testing.T) {
 	}
 }
 
-// Every fact of a node that Fit may look at makes a request worth trying again.
+// Each fact of a node that Fit reads makes a request worth another try.
 func TestAlike(t *testing.T) {
 	node := func(change func(*ledger.Node)) *ledger.Node {
 		n := silentNode(func(*ledger.Node) {})
@@ -272,8 +269,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// A VolumeHold lists so many requesters and no more, by name: an object of etcd has a
-// bound, and every controller is to write the same.
+// A VolumeHold lists a limited number of requesters by name: an etcd object has a bound, and all
+// controllers write the same list.
 func TestRequestersAreBounded(t *testing.T) {
 	var list []ledger.Requester
 	for i := range 3 * maxListed {

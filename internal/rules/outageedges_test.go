@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long the node of a granted ticket has been gone: as this process has seen, or an earlier one that saw the same
-// outage begin; by the time that its policy has for a Node that is deleted, or for one that is not Ready.
+// How long the node of a granted ticket is gone, as this process or an earlier one saw it, and its policy's
+// time.
 func TestNodeGoneOfATicket(t *testing.T) {
 	after := func(deleted, lost time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: &deleted, TicketsLost: &lost}
@@ -53,7 +53,7 @@ func TestNodeGoneOfATicket(t *testing.T) {
 	}
 }
 
-// A ticket that moves leaves a node that is emptied or gone; while it waits, it goes to none that the controller would
+// A ticket that moves leaves a drained or deleted node. While it waits, it avoids nodes that Moorage would
 // not choose.
 func TestLeavesItsNode(t *testing.T) {
 	moving := func(n ledger.NodeName, changes ...func(*ledger.Ticket)) ledger.Event {
@@ -66,7 +66,7 @@ func TestLeavesItsNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		cause EndCause
-		want  string // what people are told; empty: it does not
+		want  string // the message; empty: none
 	}{
 		"its node is well":          {[]ledger.Event{moving("well")}, "", ""},
 		"cordoned":                  {[]ledger.Event{moving("well"), cordoned}, EndNodeCordoned, "is cordoned"},
@@ -94,7 +94,7 @@ func TestLeavesItsNode(t *testing.T) {
 	}
 }
 
-// Of those that keep slots for a volume at other nodes the one that ranks first is told, to whoever ranks after it.
+// A later waiter is told the first in rank of the tickets that keep slots for a volume at other nodes.
 func TestWhoKeepsSlotsElsewhere(t *testing.T) {
 	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)
@@ -132,7 +132,7 @@ func TestWhoKeepsSlotsElsewhere(t *testing.T) {
 	}
 }
 
-// What Fit looks at of a node: whatever differs there may let a pod fit.
+// A difference in any fact that Fit reads of a node may let a pod fit.
 func TestAlikeNodes(t *testing.T) {
 	for name, change := range map[string]func(*ledger.Node){
 		"Shutdown": func(n *ledger.Node) { n.Shutdown = true }, "OutOfService": func(n *ledger.Node) { n.OutOfService = true },
@@ -147,7 +147,7 @@ func TestAlikeNodes(t *testing.T) {
 	}
 }
 
-// What a hold says of why no time runs, it says where nothing else is to be said.
+// A hold says why no time runs, unless it has another reason.
 func TestSayBrake(t *testing.T) {
 	brake := Brake{Zone: ledger.Zone{Name: "a"}, Over: ledger.MaxUnreachable{Percent: 55}}
 	for name, test := range map[string]struct {
@@ -168,7 +168,7 @@ func TestSayBrake(t *testing.T) {
 	}
 }
 
-// What the audit says of the attachment at a node.
+// The audit's words about the attachment at a node.
 func TestAttachedWhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -186,8 +186,8 @@ func TestAttachedWhere(t *testing.T) {
 	}
 }
 
-// A volume that many share is free for who wants it detached only where nobody has it, and for others as long as nobody
-// keeps it detached.
+// A shared volume is free for a ticket that wants it detached only without users, and for others unless a
+// ticket keeps it detached.
 func TestFreeToBeDetached(t *testing.T) {
 	for name, test := range map[string]struct {
 		node  ledger.NodeName

@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Which attachments that never attached are deleted, so that the volume is attached by the
-// PersistentVolume that it has now. A driver may have been called by one with a finalizer:
-// its attacher detaches first, for which the PersistentVolume has to be there.
+// An attachment that was never attached is deleted to use the present PersistentVolume. With a finalizer
+// the driver may have been called: its attacher first detaches by the old one.
 func TestOutdated(t *testing.T) {
 	pv := func(name string, change func(*ledger.PersistentVolume)) ledger.Event {
 		p := ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode}

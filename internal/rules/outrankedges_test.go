@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket that yields is not granted what it would lose at once: an exclusive volume that has a hold, to somebody at
-// another node; and any but an exclusive one without a hold, to who has it attached with other parameters at its node.
+// A yielding ticket is not granted a volume that it would lose at once: an exclusive one to a user at
+// another node, any other to a user with other parameters at its node.
 func TestOutrankedInAQueue(t *testing.T) {
 	there, here := dataAt("q", "dead", ledger.PodLive), dataAt("q", "well", ledger.PodLive)
 	noHold := ledger.HoldGone{Volume: disk}
@@ -19,7 +19,7 @@ func TestOutrankedInAQueue(t *testing.T) {
 		kind   ledger.TicketType
 		change func(*ledger.Ticket)
 		facts  []ledger.Event
-		want   ledger.NodeName // empty: it is not outranked
+		want   ledger.NodeName // empty: not outranked
 	}{
 		"nobody has it":                      {ledger.TypeBackup, plain, nil, ""},
 		"a pod elsewhere":                    {ledger.TypeBackup, plain, []ledger.Event{there}, "dead"},
@@ -35,7 +35,7 @@ func TestOutrankedInAQueue(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", test.change)}, test.facts...)...)
 		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
 		r := TicketRequest(p.snapshot, k)
-		r.Needs = append([]Need{{Name: "none", Volume: ledger.VolumeID{Driver: "d", Handle: "none"}}}, r.Needs...) // one that nobody knows
+		r.Needs = append([]Need{{Name: "none", Volume: ledger.VolumeID{Driver: "d", Handle: "none"}}}, r.Needs...) // an unknown volume
 		got := Arbiter{}.Queue(p.snapshot, "well", auditTime).outranked(k, r)
 		if len(got) > 0 != (test.want != "") {
 			t.Errorf("%s: %+v", name, got)

@@ -9,14 +9,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Parameters say how a ticket's volumes are to be attached. At one node a volume is attached once,
-// so that only those share it there who say the same; pods say nothing. Moorage compares the
-// words, and reads none of them.
+// Parameters say how a ticket's volumes must be attached. A node attaches a volume once: only tickets with
+// equal parameters share it there; pods have none. Moorage compares the text and does not interpret it.
 //
-// A ticket that yields is asked to let go as it is for somebody at another node. A ticket that ranks
-// before is granted the volume at once, and is not satisfied before the other one has let go (AttachedOtherwise).
+// A ticket that yields is asked to let go, as for a user at another node. An earlier ticket in rank is
+// granted the volume at once, and is satisfied after the other one has let go (AttachedOtherwise).
 
-// incompatible says who keeps a volume at the request's node from it, as it has other parameters.
+// incompatible lists the users that keep a volume at the request's node from it by other parameters.
 func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
 	place := v.NodeVolume(w.node)
 	if place == nil || w.node == ledger.Detached {
@@ -31,9 +30,9 @@ func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// AttachedOtherwise says for whom a volume is still attached at a node with other parameters than
-// those of the ticket that has been granted it there: another ticket is asked to let go of it. The first one is
-// satisfied only after that.
+// AttachedOtherwise names the user for which a volume is still attached at a node, with other parameters
+// than those of the ticket that was granted it there. Another ticket is asked to let go of it; only then is
+// the first one satisfied.
 func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeName) Verdict {
 	var reasons []Reason
 	for _, need := range r.Needs {
@@ -47,7 +46,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 			if r.owns(u) || other.Parameters == r.Parameters || claimStateOf(s, u) != active || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
 				continue
 			}
-			if !r.Type.Yields() || other.priority() < ledger.PodPriority { // who yields had it first
+			if !r.Type.Yields() || other.priority() < ledger.PodPriority { // a ticket that yields had it first
 				reasons = append(reasons, attachedFor(s, v, place, u, need.Name))
 			}
 		}
@@ -55,11 +54,10 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 	return refuse(reasons).SeenFrom(r.Who.Namespace)
 }
 
-// mountedOtherwise says why a volume may be mounted still at the node of a ticket with parameters for
-// somebody who has none: a pod that is leaving, or has left. A kubelet mounts volumes for pods only, so
-// that what it lists in use, or may use, counts as a pod's, whoever is known to be there. What
-// moorage-node finds counts before the ticket is told that it is satisfied: later it may be the
-// holder's own.
+// mountedOtherwise says why a volume may still be mounted, at the node of a ticket with parameters, for a
+// user without: an ending or departed pod. A kubelet mounts volumes for pods only: a volume in its list, or
+// in doubt, counts as a pod's, whatever users are known. moorage-node's finding counts until the ticket is
+// told that it is satisfied: later it may be the ticket's own mount.
 func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need, now time.Time) []Reason {
 	v, n := s.Volume(need.Volume), s.Node(t.Node)
 	place := v.NodeVolume(t.Node)
@@ -96,7 +94,7 @@ func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, 
 	}
 }
 
-// parametersOf are the parameters of a user; a pod has none.
+// parametersOf returns the parameters of a user; pods have none.
 func parametersOf(s ledger.Snapshot, u ledger.User) string {
 	if t := s.Ticket(u.Ticket); t != nil {
 		return t.Parameters
@@ -104,8 +102,7 @@ func parametersOf(s ledger.Snapshot, u ledger.User) string {
 	return ""
 }
 
-// displacers are those at a ticket's own node to whom it must let go of a volume, as they have
-// other parameters.
+// displacers are the users at a ticket's own node with other parameters to which it must yield a volume.
 func (p *planner) displacers(t *ledger.Ticket) []ledger.User {
 	place, own := p.volume.NodeVolume(t.Node), ledger.User{Ticket: t.ID}
 	if place == nil {

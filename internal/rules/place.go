@@ -9,12 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Place chooses the node of a ticket that leaves it to Moorage: where somebody has
-// its exclusive volumes; else the node that it has, as long as it fits; else the one that
-// Rank puts first of those that fit, or, where none does, of those that lack nothing but
-// slots, so that it waits for these in turn. Where there is none, the node that it has stays.
-// Of those who merely ask, only who ranks before the ticket counts (view.places).
-// The verdict is what the ticket is told, until its node's Queue says more.
+// Place chooses the node of a ticket that leaves it to Moorage: the node of its exclusive volumes' users;
+// else its present node while it fits; else the first by Rank of the nodes that fit, or of the nodes that
+// lack only slots, where it waits. If there is none, its present node stays. Only pending users before the
+// ticket in rank count (view.places). The ticket is told the verdict until its node's Queue says more.
 func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledger.NodeName, Verdict) {
 	r := TicketRequest(s, t)
 	if v := a.Admissible(s, r); !v.Allowed() {
@@ -48,15 +46,13 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 	return best.node, r.notGranted()
 }
 
-// at is the view of a node.
 func (w view) at(n ledger.NodeName) view {
 	w.node = n
 	return w
 }
 
-// onlyBehind counts the slots of a driver at the node that nobody has but tickets which rank after the
-// request, and are not granted: where a ticket that leaves its node to Moorage is put, they wait
-// for it.
+// onlyBehind counts the slots of a driver at the node that only later pending tickets have: if a ticket for
+// any node is put there, they wait for it.
 func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
 	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
 	for _, need := range w.request.Needs {
@@ -86,7 +82,7 @@ func (w view) isBehind(p *ledger.NodeVolume) bool {
 	})
 }
 
-// notGranted says that nothing keeps a request back but that it is not decided yet.
+// notGranted says that a request only waits for its decision.
 func (r Request) notGranted() Verdict {
 	reason := Reason{Code: NotGranted}
 	if len(r.Needs) > 0 {
@@ -95,8 +91,7 @@ func (r Request) notGranted() Verdict {
 	return refuse([]Reason{reason})
 }
 
-// takesTickets says whether a node is one that Moorage chooses: it is ready, and nobody
-// is emptying it.
+// takesTickets says whether Moorage may choose a node: it is ready, and not being drained.
 func takesTickets(n *ledger.Node) bool {
 	return ready(n) && n.Managed && !n.Draining && !n.OutOfService
 }
@@ -120,15 +115,14 @@ func fitOf(v Verdict) fitness {
 	return lacksSlots
 }
 
-// candidate is a node for a ticket.
 type candidate struct {
 	node ledger.NodeName
 	fit  fitness
 	rank int64
 }
 
-// before says whether a node comes before another one: of equal ones the node that the ticket
-// has, else by name, so that every process chooses the same.
+// before says whether a node comes before another. Among equals the ticket's present node comes first, then
+// the name decides, so that all processes choose alike.
 func (c candidate) before(o candidate, has ledger.NodeName) bool {
 	switch {
 	case c.fit != o.fit:
@@ -141,14 +135,14 @@ func (c candidate) before(o candidate, has ledger.NodeName) bool {
 	return c.node < o.node
 }
 
-// How often a ticket that waits is placed anew: after a tenth of its age, so that many that can
-// be placed nowhere cost little.
+// The interval for placing a waiting ticket again is a tenth of its age, so that many tickets without a
+// node cost little.
 const (
 	firstPlacing = 10 * time.Second
 	lastPlacing  = 5 * time.Minute
 )
 
-// PlacedAgain is after which time the node of a waiting ticket is to be chosen anew; 0: never.
+// PlacedAgain returns the time until the node of a waiting ticket is chosen again; 0: never.
 func PlacedAgain(t *ledger.Ticket, now time.Time) time.Duration {
 	if !t.Wherever || t.Phase != ledger.TicketPending {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// placing has a claim data, with a volume of driver disk, three nodes a, b and c with four slots
-// each, and a ticket that leaves its node to Moorage.
+// placing has claim data with a volume of driver disk, nodes a, b and c with four slots each, and a ticket
+// that leaves its node to Moorage.
 func placing(facts ...ledger.Event) (ledger.Snapshot, *ledger.Ticket) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	all := []ledger.Event{
@@ -46,7 +46,6 @@ func slotsOf(n ledger.NodeName, limit int32) ledger.NodeDrivers {
 	return ledger.NodeDrivers{Node: n, Version: string('0' + rune(9-limit)), Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: limit}}}
 }
 
-// putAt is the ticket as it was put at a node.
 func putAt(n ledger.NodeName) ledger.Ticket {
 	return ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "2", Type: ledger.TypeBackup, Wherever: true, Node: n,
@@ -62,8 +61,7 @@ func attachedAt(n ledger.NodeName) ledger.Attachment {
 	return ledger.Attachment{Name: "va", UID: "va", Version: "1", Driver: "disk", Node: n, PersistentVolume: "pv", Attached: true}
 }
 
-// A ticket that leaves its node to Moorage is put where its volume is, else where it fits
-// best, and stays there as long as it does.
+// A ticket for any node goes to its volume's node, else to the best node, and stays while it fits.
 func TestPlace(t *testing.T) {
 	down := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
@@ -94,7 +92,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Where no node can take a ticket, it is told what the one that comes nearest lacks.
+// If no node takes a ticket, it is told what the nearest candidate lacks.
 func TestPlaceNowhere(t *testing.T) {
 	zone := func(s *ledger.NodeState) { s.Labels = map[string]string{"zone": "z1"} }
 	elsewhere := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
@@ -121,8 +119,7 @@ func TestPlaceNowhere(t *testing.T) {
 	}
 }
 
-// A ticket that is at a fenced node loses its grant, though nobody else asks, where it leaves its
-// node to the controller: there are others.
+// A granted ticket for any node loses its grant at a fenced node without a rival: other nodes are possible.
 func TestWhereverLeavesAFencedNode(t *testing.T) {
 	out := func(s *ledger.NodeState) { s.Ready, s.OutOfService = ledger.ReadyUnknown, true }
 	for wherever, keeps := range map[bool]bool{true: false, false: true} {
@@ -136,7 +133,7 @@ func TestWhereverLeavesAFencedNode(t *testing.T) {
 	}
 }
 
-// The more often a ticket was looked at in vain, the later it is looked at again.
+// The interval for the next choice grows with each failed one.
 func TestPlacedAgain(t *testing.T) {
 	_, ticket := placing()
 	for age, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 20 * time.Minute: 2 * time.Minute, 24 * time.Hour: 5 * time.Minute} {

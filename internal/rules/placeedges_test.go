@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A node that Moorage chooses is ready and managed, and nobody empties it.
+// Moorage chooses nodes that are ready and managed, and not being drained.
 func TestTakesTickets(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
@@ -33,8 +33,8 @@ func TestTakesTickets(t *testing.T) {
 	}
 }
 
-// Of two nodes that fit alike the one of the higher rank comes first, then the one with the smaller
-// name; of two that lack slots the one at which the ticket waits already.
+// Of two fitting nodes the higher rank comes first, then the smaller name. Of two nodes without slots, the
+// ticket's present one comes first.
 func TestWhichNodeComesBefore(t *testing.T) {
 	for name, test := range map[string]struct {
 		c, o candidate
@@ -59,7 +59,7 @@ func TestWhichNodeComesBefore(t *testing.T) {
 	}
 }
 
-// Only the node of a ticket that waits, and leaves it to Moorage, is chosen anew.
+// Only a waiting ticket for any node is placed again.
 func TestPlacedAgainOnlyWhereverItIs(t *testing.T) {
 	now := time.Unix(2000, 0)
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestPlacedAgainOnlyWhereverItIs(t *testing.T) {
 	}
 }
 
-// A slot counts as free for a request where nobody has it but tickets that rank after it and only ask.
+// A slot is free for a request if only later pending tickets have it.
 func TestSlotsOfThoseBehind(t *testing.T) {
 	at := func(created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, "well", append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created = created }}, changes...)...)
@@ -140,7 +140,7 @@ func TestSlotsOfThoseBehind(t *testing.T) {
 	}
 }
 
-// What waits for nothing but a decision says of which volume, if it needs any.
+// A request that only waits for its decision names its volume, if it needs any.
 func TestNotGrantedSaysWhich(t *testing.T) {
 	if r := (Request{}).notGranted().First(); r.Code != NotGranted || !r.Volume.IsZero() || r.Claim != "" {
 		t.Errorf("of a request for nothing: %+v", r)

@@ -10,66 +10,58 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Action is what a step does. Each is one write to the API, or one consistent
-// read, and carries its precondition.
+// Action is the effect of a step. Each is one write to the API, or one consistent read, with its
+// precondition.
 type Action uint8
 
 const (
-	// WriteHold creates the volume's VolumeHold (Expect empty) or replaces it
-	// at exactly the version Expect.
+	// WriteHold creates the volume's VolumeHold (Expect empty), or replaces the version Expect.
 	WriteHold Action = iota + 1
-	// DeleteHold deletes the VolumeHold at exactly the version Expect; one with
-	// transitions after consistent lists show that no PersistentVolume is of the
-	// volume, and no VolumeAttachment has a name that the volume leads to.
+	// DeleteHold deletes the version Expect of the VolumeHold. If the hold has transitions, consistent
+	// lists must first show that the volume has no PersistentVolume, and that no VolumeAttachment has a
+	// name of the volume.
 	DeleteHold
-	// CreateAttachment creates the VolumeAttachment under its deterministic
-	// name; that it exists already is no error. The ledger is told AttachSent
-	// before, and must take it in; and AttachResolved when it is proved what
-	// came of it.
+	// CreateAttachment creates the VolumeAttachment under its deterministic name; an existing object is no
+	// error. The ledger is told AttachSent before, and must take it in; it is told AttachResolved when the
+	// outcome is proved.
 	CreateAttachment
-	// Report puts the volume into volumesAttached, after proving that its
-	// attachment UID is attached, not being deleted, and newer than any
-	// delete in flight.
+	// Report puts the volume into volumesAttached, after the proof that its attachment UID is attached, not
+	// being deleted, and newer than any delete in flight.
 	Report
-	// Unreport takes the volume out of volumesAttached, in a write that
-	// proves it is not in volumesInUse; under a Rule it proves instead the
-	// version of the Node at which the rule held; without a NodeUID, that the
-	// Node does not exist. Its success is told to the ledger as Unreported.
+	// Unreport takes the volume out of volumesAttached, in a write with the proof that volumesInUse omits
+	// it. Under a Rule, the proof is instead the version of the Node at which the rule held; without a
+	// NodeUID, that the Node does not exist. On success the ledger is told Unreported.
 	Unreport
-	// ConfirmUnwanted lists the node's pods, consistently and after the write
-	// of Unreport, and tells the ledger Unwanted, or what it found.
+	// ConfirmUnwanted lists the node's pods, consistently and after the write of Unreport, and tells the
+	// ledger Unwanted, or the pods found.
 	ConfirmUnwanted
-	// DeleteAttachment deletes the attachment at exactly UID and Version;
-	// under a Rule only after a consistent read shows the Node still at
-	// NodeVersion, where the rule holds, or not to exist when there is no
-	// NodeUID.
+	// DeleteAttachment deletes the attachment at exactly UID and Version. Under a Rule a consistent read
+	// must first show the Node at NodeVersion, where the rule holds, or without a NodeUID that it does not
+	// exist.
 	DeleteAttachment
-	// RemovePod deletes a terminating pod of an out-of-service node at once,
-	// as pod garbage collection would later.
+	// RemovePod deletes a terminating pod of an out-of-service node at once, as pod garbage collection
+	// would later.
 	RemovePod
-	// ProveAbsent proves what Unreport proves, and writes nothing: where
-	// volumesAttached is another controller's, or seems not to name a volume that needs no
-	// attachment, the volume must not be in it.
+	// ProveAbsent proves what Unreport proves, and writes nothing. It is used if volumesAttached is another
+	// controller's, or seems to omit a volume that needs no attachment: the volume must be absent from it.
 	ProveAbsent
-	// MarkWanted tells the attacher that the volume is wanted again where an
-	// attachment, of exactly this UID, is being deleted.
+	// MarkWanted tells the attacher that the volume is wanted again while an attachment, of exactly this
+	// UID, is being deleted.
 	MarkWanted
-	// FindAttachment reads consistently whether the attachment is there whose
-	// creation was sent, and tells the ledger AttachResolved.
+	// FindAttachment reads consistently whether a sent creation has made the attachment, and tells the
+	// ledger AttachResolved.
 	FindAttachment
-	// RetryAttach writes to an attachment, of exactly this UID, whose attach has failed:
-	// a change of the object has its attacher try again at once.
+	// RetryAttach writes to an attachment, of exactly this UID, with a failed attach: its attacher retries
+	// at once after a change of the object.
 	RetryAttach
-	// AskNode asks a node's moorage-node to look once more what is there, by a higher
-	// number in the NodeVolumes that Word is of, at exactly its version. Its success is
-	// told to the ledger as LookAsked.
+	// AskNode asks a node's moorage-node to look once more, by a higher number in the NodeVolumes of Word,
+	// at exactly its version. On success the ledger is told LookAsked.
 	AskNode
-	// OrderUnstage orders a node's moorage-node to unstage the volume, by Number, in the
-	// NodeVolumes that Word is of, at exactly its version. Its success is told to the ledger
-	// as UnstageSent.
+	// OrderUnstage orders a node's moorage-node to unstage the volume, by Number, in the NodeVolumes of
+	// Word, at exactly its version. On success the ledger is told UnstageSent.
 	OrderUnstage
-	// WithdrawUnstage takes that order out of the NodeVolumes that Word is of, at exactly
-	// its version: from then on nothing is begun by it.
+	// WithdrawUnstage takes that order out of the NodeVolumes of Word, at exactly its version: afterwards
+	// moorage-node begins nothing by it.
 	WithdrawUnstage
 )
 
@@ -79,7 +71,7 @@ func (a Action) String() string {
 		"order-unstage", "withdraw-unstage"}[a]
 }
 
-// Step is one thing to do.
+// Step is one write or read.
 type Step struct {
 	Do     Action
 	Volume ledger.VolumeID
@@ -92,78 +84,77 @@ type Step struct {
 	UID         string      // of the VolumeAttachment, or of the pod to remove
 	Version     string      // of the VolumeAttachment
 	PV          string      // CreateAttachment: the source; empty for an inline volume
-	Limit       int32       // CreateAttachment: how many slots the driver has at the node; 0: not checked
+	Limit       int32       // CreateAttachment: the driver's slots at the node; 0: not checked
 	NodeID      string      // CreateAttachment: the driver's name for the node
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
-	Who         string      // MarkWanted: who wants the volume, for people
-	// Former, of a step under a Rule, is the systemUUID of the machine that the rule is
-	// about, where another machine has its node's name: that one may be Ready.
+	Who         string      // MarkWanted: the user that wants the volume, for messages
+	// Former, under a Rule, is the systemUUID of the rule's machine if another machine has its node's name:
+	// that one may be Ready.
 	Former string
-	// Beside, of a CreateAttachment, is the node that a live migration comes from.
+	// Beside, for CreateAttachment, is the source node of a live migration.
 	Beside ledger.NodeName
-	// Cooperative, of a CreateAttachment, says that kube-controller-manager attaches, too, and knows
-	// of no pod that has the volume at the node.
+	// Cooperative, for CreateAttachment, says that kube-controller-manager also attaches, and knows no pod
+	// with the volume at the node.
 	Cooperative bool
 
-	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for
-	// its slot there.
+	// Urgent, for Unreport and DeleteAttachment, says that a user waits for the volume to leave the node,
+	// or for its slot there.
 	Urgent bool
 
-	// WhileReady, of an Unreport, a ProveAbsent and a WriteHold, says that the node must be Ready when that is done. A ticket
-	// has had the volume there, and has ended as far as this process knows: had it ended while the node was silent, nobody
-	// could have told its holder.
+	// WhileReady, for Unreport, ProveAbsent and WriteHold, says that the node must be Ready at that time. A
+	// ticket has had the volume there and has ended, as far as this process knows: if it had ended while
+	// the node was silent, its holder could not have been told.
 	WhileReady bool
 
-	// Doubted, of an Unreport, says that the kubelet's list does not tell whether the volume is in
-	// use: that it does not name it ends no doubt.
+	// Doubted, for Unreport, says that the kubelet's list does not tell whether the volume is in use: its
+	// absence there ends no doubt.
 	Doubted bool
 
-	// Word, of an AskNode, OrderUnstage and WithdrawUnstage, is what the node says so far,
-	// and Number is higher than all that were asked and ordered with before.
+	// Word, for AskNode, OrderUnstage and WithdrawUnstage, is the node's report so far. Number is higher
+	// than all earlier questions and orders.
 	Word   ledger.NodeWord
 	Number int64
-	// Vacant, of an AskNode for the second look that ends a doubt, is since when nothing of the
-	// volume is known to be there.
+	// Vacant, for the second AskNode that ends a doubt, is since when the volume is known to be absent
+	// there.
 	Vacant time.Time
 
-	// Within, if set, has DeleteAttachment list the node's pods once more, and
-	// end within this time of it.
+	// Within, if set, has DeleteAttachment list the node's pods once more, and end within this time of the
+	// list.
 	Within time.Duration
 }
 
-// Plan is what to do next about a volume. Steps may be done in parallel; what
-// must follow one of them is planned when its effect is seen.
+// Plan is the next work for a volume. Its steps may run in parallel; a step that must follow another is
+// planned when that one's effect is seen.
 type Plan struct {
 	Steps []Step
-	// Apart says that what is planned at one node does not depend on what is under way
-	// at another, because many nodes may share the volume: the next plan need not wait
-	// for steps at other nodes than its own.
+	// Apart says that the plan for one node does not depend on work in flight at another, because many
+	// nodes may share the volume: the next plan waits only for steps at its own nodes.
 	Apart bool
-	// Recheck is when time alone would change the plan. Zero: it won't.
+	// Recheck is when time alone would change the plan. Zero: never.
 	Recheck time.Time
 }
 
-// planner carries one Plan's state from stage to stage.
+// planner carries the state of one Plan from stage to stage.
 type planner struct {
 	Arbiter
 	snapshot  ledger.Snapshot
 	volume    *ledger.Volume
 	now       time.Time
 	exclusive bool
-	onlyHeld  bool        // it is exclusive by its hold alone, see keptByHold
-	shared    bool        // it is exclusive only as long as a ticket keeps it detached
+	onlyHeld  bool        // exclusive only by its hold, see keptByHold
+	shared    bool        // exclusive only while a ticket keeps it detached
 	required  bool        // the driver's volumes need attachments
-	anySlot   bool        // whether there is a slot is not asked
+	anySlot   bool        // ignore whether there is a slot
 	hold      ledger.Hold // as it should be
 	plan      Plan
 
-	place *ledger.NodeVolume // of which the own attachment was asked for last
+	place *ledger.NodeVolume // whose own attachment was asked for last: va
 	ownAt *ledger.Attachment
 }
 
-// own is the own attachment of a NodeVolume. It is kept, since each look at one works out its name.
+// own is the own attachment of a NodeVolume. It is cached, since each lookup computes its name.
 func (p *planner) own(place *ledger.NodeVolume) *ledger.Attachment {
 	if place == nil || place != p.place {
 		p.place, p.ownAt = place, place.Own()
@@ -182,7 +173,7 @@ func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *pl
 	return p
 }
 
-// Plan says what to do next about one volume.
+// Plan returns the next work for one volume.
 func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan {
 	v := s.Volume(id)
 	if v == nil || !id.IsReal() {
@@ -196,7 +187,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	}
 	p.decideHold()
 	if v.HoldUnanswered > 0 { //mutant:hold-unanswered
-		return p.plan // nothing rests on a hold that may not say any more what is known of it
+		return p.plan // no step relies on a hold that may lack known facts
 	}
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
@@ -219,7 +210,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	return p.plan
 }
 
-// awaitFence looks again when a node that does not answer is fenced by time.
+// awaitFence plans a check when time fences a silent node.
 func (p *planner) awaitFence(place *ledger.NodeVolume) {
 	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
 		p.recheck(f.Left)
@@ -237,8 +228,7 @@ func (p *planner) recheck(in time.Duration) {
 	}
 }
 
-// wanted says whether the volume is to be at a node: somebody there uses it,
-// and the volume is theirs.
+// wanted says whether the volume must be at a node: a user there has a right to it.
 func (p *planner) wanted(place *ledger.NodeVolume) bool {
 	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
 		return false
@@ -246,14 +236,13 @@ func (p *planner) wanted(place *ledger.NodeVolume) bool {
 	return p.hasRight(place, false)
 }
 
-// migratesTo says whether a live migration may have the volume at a second
-// node.
+// migratesTo says whether a live migration may have the volume at a second node.
 func (p *planner) migratesTo(place *ledger.NodeVolume) bool {
 	return migratesTo(p.snapshot, p.volume, place)
 }
 
-// migrationWritten says whether the hold as written names a live migration at a node: the next leader knows then why the
-// volume is at two.
+// migrationWritten says whether the written hold names a live migration at a node: the next leader then
+// knows why the volume is at two nodes.
 func (p *planner) migrationWritten(place *ledger.NodeVolume) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
@@ -264,8 +253,8 @@ func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) b
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
-// hasRight says whether anybody at a node has a right to the volume. A fence ends the
-// rights of all at a node; of tickets there, which have yet to be told, they count when asked for (promised).
+// hasRight says whether a user at a node has a right to the volume. A fence ends all rights at a node; with
+// promised, tickets there that were not told yet still count.
 func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	if place == nil || !p.required {
 		return false
@@ -285,17 +274,15 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	return false
 }
 
-// hasGrantee says whether a ticket at a node has the volume.
 func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
 
-// isGrantee says whether a user is a ticket that is granted.
 func (p *planner) isGrantee(u ledger.User) bool {
 	return u.Pod == "" && claimStateOf(p.snapshot, u) == active
 }
 
-// outranked says whether a user must yield to somebody.
+// outranked says whether a user must yield.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	for range p.outrankers(u, n) {
 		return true
@@ -303,11 +290,10 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	return false
 }
 
-// outrankers are those to whom a user must yield: at its own node those with other parameters, and
-// those at other nodes. Not those whom Grant
-// passes over (view.others, view.blocks), at a fenced node, or bound to a node where they
-// merely wait for others who have the volume and need not yield to them; and nobody where a
-// live migration has the volume beside the user.
+// outrankers yields the users to which a user must yield: at its own node users with other parameters, and
+// users at other nodes. It omits users that Grant passes over (view.others, view.blocks), users at a fenced
+// node, and pods that wait at their node for other holders that need not yield to them. It yields nothing
+// if a live migration has the volume beside the user.
 func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.NodeName, Request] {
 	return func(yield func(ledger.NodeName, Request) bool) {
 		t := p.snapshot.Ticket(u.Ticket)
@@ -340,8 +326,7 @@ func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.
 	}
 }
 
-// waits says whether a pod is bound to a node where it merely waits for others who have the
-// volume at another one.
+// waits says whether a pod is bound to a node where it waits for the volume's holders at another node.
 func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 	if u.Pod == "" || p.migratesTo(place) {
 		return false
@@ -351,10 +336,10 @@ func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 	return has != "" && has != place.Node
 }
 
-// unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, or that it
-// was to be put into volumesAttached of, for all that was proved. What is known of volumesAttached may be older
-// than a report of this process that got no answer, or of the leader before: only a read, or a write that finds it
-// as read, shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
+// unproved says whether a volume without VolumeAttachments may be at its hold's node, or in a node's
+// volumesAttached, for lack of proof. The known volumesAttached may be older than an unanswered report of
+// this process or of the last leader: only a read, or a write on that version, proves the absence. An
+// unmanaged node ignores volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
 	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
 		return false
@@ -363,8 +348,8 @@ func (p *planner) unproved(place *ledger.NodeVolume) bool {
 	return n == nil || !n.Exists || n.Managed
 }
 
-// mayBeAttached says whether the volume may still be at a node, whoever wants it; or, of
-// ledger.Detached, whether a ticket has not been told yet that it may be attached again.
+// mayBeAttached says whether the volume may still be at a node, with or without users. For ledger.Detached
+// it says whether a ticket was not told yet that the volume may be attached again.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if place.Node == ledger.Detached {
 		return p.inhabited(place) //mutant:attach-while-detached
@@ -378,10 +363,9 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if p.unproved(place) {
 		return p.evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
 	}
-	// In use without an attachment: a kubelet that waits for one when it has
-	// a pod for it, else evidence that the volume is mounted all the same.
-	// One that needs no attachment is where its hold has it, until the kubelet's word
-	// or a rule of force says otherwise.
+	// In use without an attachment: either a kubelet waits for the attachment for a pod, or this shows that
+	// the volume is mounted all the same. A volume that needs no attachment is at its hold's node until the
+	// kubelet's word or a rule of force says otherwise.
 	if !place.InUse && !place.WithoutAttachment() || !unused(p.snapshot, place) {
 		return false
 	}

@@ -8,15 +8,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// In Cooperative mode most volumes are none of Moorage's business: those that no
-// opted-in pod and no ticket uses. Nothing is written for one of them, neither a
-// VolumeHold nor a VolumeAttachment; what others have attached counts for slots and
-// exclusivity all the same, since the ledger knows of it. The first that opts in
-// finds the volume where it is (planner.found).
+// In Cooperative mode Moorage ignores most volumes: those without an opted-in pod or a ticket get neither a
+// VolumeHold nor a VolumeAttachment. The ledger still counts their attachments for slots and exclusivity.
+// The first user that opts in finds the volume in its place (planner.found).
 
-// adopted says whether a volume is Moorage's business: always in Standalone mode,
-// else while an opted-in pod or a ticket uses it, and from then on until it has come
-// to rest, or somebody else uses it.
+// adopted says whether Moorage manages a volume: always in Standalone mode, else while an opted-in pod or a
+// ticket uses it, and after that until it is at rest or another user uses it.
 func (p *planner) adopted() bool {
 	if !p.Cooperative {
 		return true
@@ -43,9 +40,9 @@ func (p *planner) outsider(u ledger.User) bool {
 	return pod != nil && pod.OptedOut
 }
 
-// leave plans the end of what was written for a volume while it was adopted: the hold
-// names no node any more, and goes with the volume. What it says of volumes that were taken
-// by force stays, as long as it may be true; and so does that a Node which is gone named the volume.
+// leave plans the end of Moorage's records of a formerly adopted volume: the hold names no node, and is
+// deleted with the volume. Its fences of volumes taken by force stay while they may be true. A note that a
+// deleted Node named the volume stays as well.
 func (p *planner) leave() {
 	was := hold(p.volume)
 	switch {

@@ -25,8 +25,8 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 			p.report(node, place, va)
 		}
 	case p.stale(place):
-		// Reported from before the attachment went: a kubelet that relies on
-		// it fails, and waits for up to two minutes before it tries again.
+		// The report is older than the attachment's end: a kubelet that relies on it fails, and waits up to
+		// two minutes before it retries.
 		p.retract(node, place, va)
 	case va == nil && p.mayCreate(node, place) && p.gone(place):
 		p.create(node, place)
@@ -49,23 +49,22 @@ func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	p.add(step)
 }
 
-// mayReport says whether volumesAttached of a node is ours to write.
+// mayReport says whether Moorage writes the volumesAttached of a node.
 func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative } //mutant:report-beside
 
-// stale says whether a NodeVolume is reported without an attachment, and can be
-// shown not to be in use.
+// stale says whether a NodeVolume is reported without an attachment, and is provably unused.
 func (p *planner) stale(place *ledger.NodeVolume) bool {
 	if !place.Reported || p.Cooperative {
 		return false
 	}
 	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, p.own(place), p.now)
-	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
+	return verdict.Allowed() && rule == "" // the kubelet's own word that it is unused
 }
 
-// replaced says whether an attachment was made by another name than its driver has for the
-// node now (CSINode, nodeID): another machine has the node's name, or the driver was
-// installed anew and calls nodes otherwise. Attachers detach by the new name, do not find
-// the volume there, and call it detached (external-attacher, getNodeID).
+// replaced says whether an attachment was made under another driver's name for the node than the present
+// one (CSINode, nodeID): another machine has the node's name, or a reinstalled driver names nodes
+// differently. Attachers detach by the present name, do not find the volume, and report it as detached
+// (external-attacher, getNodeID).
 func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	if n == nil || va == nil || va.NodeID == "" {
 		return false
@@ -74,9 +73,9 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	return d.Registered && d.NodeID != "" && d.NodeID != va.NodeID
 }
 
-// volumeReplaced says whether the PersistentVolume that an attachment names is another
-// volume's now: it was deleted, and one of its name was made for another disk. Attachers
-// find the disk by that name alone (external-attacher, csiDetach).
+// volumeReplaced says whether an attachment's PersistentVolume belongs to another volume now: it was
+// deleted, and made again under that name for another disk. Attachers find the disk only by that name
+// (external-attacher, csiDetach).
 func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment) bool {
 	if va == nil {
 		return false
@@ -85,9 +84,8 @@ func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment)
 	return pv != nil && pv.Volume != v
 }
 
-// otherVolumesAttachment is an attachment of another volume at a node that names the PersistentVolume
-// by which this one would be attached there: when it goes, its attacher detaches this
-// one. Empty: there is none.
+// otherVolumesAttachment is an attachment of another volume at a node with the PersistentVolume by which
+// this volume would be attached there: at its end the attacher detaches this volume. Empty: none.
 func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
 	source := p.source()
 	if source == "" {
@@ -126,12 +124,12 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	p.add(step)
 }
 
-// forgetsDoubt says whether the next leader would not know that a volume is doubted at a
-// node: the hold is to say so, has room for that, and does not say it yet.
+// forgetsDoubt says whether the next leader would not know of a doubt about the volume at a node: the
+// planned hold states it and has room, but the written hold does not.
 func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
 	h := hold(p.volume)
 	if p.snapshot.DropsHoldBoots() {
-		return false // an older definition may drop that, too
+		return false // an older definition may drop that as well
 	}
 	f, says := h.Fence(place.Node)
 	if !says && len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
@@ -139,14 +137,14 @@ func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
 	}
 	if !p.exclusive {
 		defer func(before ledger.Hold) { p.hold = before }(p.hold)
-		p.hold = p.note(h) // it may name the node at which the volume was left when it was exclusive
+		p.hold = p.note(h) // it may name the node where the volume was left while exclusive
 	}
 	is, needed := p.fence(h, place)
 	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
 }
 
-// namesNode says whether a hold names the holder's Node and its boot, as far as the
-// API server keeps that: what an older definition of VolumeHolds drops can't be waited for.
+// namesNode says whether a hold names the holder's Node and boot, unless an older definition of VolumeHolds
+// drops these fields.
 func (p *planner) namesNode(h ledger.Hold) bool {
 	if h.NodeUID != p.hold.NodeUID {
 		return false
@@ -154,15 +152,16 @@ func (p *planner) namesNode(h ledger.Hold) bool {
 	return h.BootID == p.hold.BootID || p.hold.BootID == "" || h.BootID == "" && p.snapshot.DropsHoldBoots()
 }
 
-// mayCreate says whether nothing is in the way of a new attachment: the hold
-// is written, the volume is nowhere else, and the driver is there to attach.
+// mayCreate says whether a new attachment is allowed: the hold is written, the volume is nowhere else, and
+// the driver can attach there.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
-	// A rule of force is of an earlier attachment there: first the hold says that it has ended.
+	// A rule of force in the hold is about an earlier attachment there: first the hold says that it has
+	// ended.
 	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
 }
 
-// saysRule says whether the hold names a rule of force of a node. One that somebody has deleted
-// names none in the API, and has nothing to be taken back where nothing is to be said.
+// saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
+// nothing needs to be taken back if the planned hold has no reason.
 func (p *planner) saysRule(place *ledger.NodeVolume) bool {
 	f, _ := p.volume.Hold.Fence(place.Node)
 	if f.Rule == "" || p.volume.Hold.Version != "" {
@@ -172,9 +171,8 @@ func (p *planner) saysRule(place *ledger.NodeVolume) bool {
 	return needed && is.Rule != ""
 }
 
-// namesFormer says whether the hold, as the API has it, and is to be written again, names
-// another machine than the node does now, or a Node before it: what is attached before that
-// counts as that one's.
+// namesFormer says whether the written hold, due for another write, names another machine than the present
+// Node, or an earlier Node: an attachment made before would count as that machine's.
 func (p *planner) namesFormer(node *ledger.Node) bool {
 	h := hold(p.volume)
 	if node != nil && h.Node == node.Name && p.hold.NodeUID == node.UID && p.snapshot.GrantedBefore(&h) {
@@ -184,22 +182,21 @@ func (p *planner) namesFormer(node *ledger.Node) bool {
 		p.hold.SystemUUID == node.SystemUUID
 }
 
-// mayRetry says whether an attach that another controller has begun too early is to be
-// tried again: it has failed, and nothing that Moorage waits for before it attaches is in
-// the way any more. Its attacher may pause for minutes. That is asked once for each
-// attachment. One of Moorage's own is not made before it can succeed.
+// mayRetry says whether an attach that another controller began too early should be retried: it has failed,
+// and Moorage's conditions for an attach hold by now. Its attacher may pause for minutes. This is asked
+// once for each attachment. Moorage's own attachments are made only when they can succeed.
 func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
-// outdated says whether an attach has failed, and will always fail, because its PersistentVolume is
-// gone, is being deleted or is another volume's by now, and the volume has another source. The
-// attachment is deleted, and made anew with that source.
+// outdated says whether an attach failed and will always fail: its PersistentVolume is gone, is being
+// deleted or belongs to another volume by now, and the volume has another source. The attachment is
+// deleted, and made again with that source.
 //
-// That takes nothing from the node. No attachment that is not being deleted loses the status attached,
-// so that this one never had it, and no kubelet has mounted the volume by it. An attachment without a
-// finalizer was never given to the driver, and is gone at once. An attacher that has begun to attach
-// detaches first, by the PersistentVolume: this one has to be there still.
+// This takes nothing from the node. An attachment keeps the status attached until it is deleted: this one
+// never had it, and no kubelet has mounted the volume by it. Without a finalizer it was never given to the
+// driver, and is gone at once. An attacher that has begun detaches first, by the PersistentVolume, which
+// must still exist.
 func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
 		return false
@@ -210,14 +207,14 @@ func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
 		return false
 	case place.Reported, Doubted(p.snapshot, p.volume, place), node.SaysHas(p.volume.ID):
-		return false // it may be mounted since an attachment before this one
+		return false // it may be mounted by an earlier attachment
 	}
 	return p.lasts() && p.mayCreate(node, place)
 }
 
-// granted says whether the hold, as the API has it, gives an exclusive volume
-// to a node. One that pods share by their own word is anybody's only when the hold
-// gives it to no node any more: that would keep it there (keptByHold).
+// granted says whether the written hold gives an exclusive volume to a node. A volume that pods share by
+// their own word is free only if the hold names no node: otherwise the hold would keep it there
+// (keptByHold).
 func (p *planner) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
@@ -225,12 +222,12 @@ func (p *planner) granted(n ledger.NodeName) bool {
 	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migrationWritten(p.volume.NodeVolume(n)))
 }
 
-// startable says whether somebody at a node has a use for an attachment there, and stays.
+// startable says whether a user at a node needs an attachment there, and stays.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active })
 }
 
-// blockers says what is in the way of a new attachment at a node.
+// blockers lists the reasons against a new attachment at a node.
 func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
 	switch {
@@ -256,8 +253,8 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	return []Reason{reason}
 }
 
-// source names the PersistentVolume to attach. Empty for an inline volume. A PersistentVolume
-// that is being deleted is tried, too, if there is no other: its attacher may attach it.
+// source names the PersistentVolume to attach; empty for an inline volume. A PersistentVolume that is being
+// deleted is used if it is the only one: its attacher may attach it.
 func (p *planner) source() string {
 	pv := source(p.snapshot, p.volume)
 	if pv == nil || pv.Deleting && p.inline() {
@@ -272,8 +269,8 @@ func (p *planner) lasts() bool {
 	return pv != nil && !pv.Deleting || p.inline()
 }
 
-// source is the PersistentVolume of a volume to attach: one that is not being deleted first,
-// then a claimed one. Nil where there is none.
+// source is the PersistentVolume to attach: preferably one that is not being deleted, then a claimed one;
+// nil: none.
 func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	if v == nil {
 		return nil
@@ -290,7 +287,6 @@ func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	return best
 }
 
-// inline says whether a pod names the volume in its own spec.
 func (p *planner) inline() bool {
 	for i := range p.volume.NodeVolumes {
 		for _, u := range p.volume.NodeVolumes[i].Users {
@@ -308,9 +304,9 @@ func (p *planner) inline() bool {
 	return false
 }
 
-// elsewhere says where else an exclusive volume may still be, and why. The target
-// of a live migration and the holder's node are not in each other's way; a third
-// one is, such as the target of the migration before.
+// elsewhere lists the other nodes where an exclusive volume may be, and why. The target of a live migration
+// and the holder's node don't block each other; a third node does, such as the target of an earlier
+// migration.
 func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 	if !p.exclusive {
 		return nil
@@ -339,7 +335,8 @@ func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	})
 }
 
-// beside is the other node of a live migration, at which an exclusive volume may be while it is attached to this one; empty: none.
+// beside is the other node of a live migration, where an exclusive volume may be while it is attached to
+// this node; empty: none.
 func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
 	if p.hold.Node != place.Node {
 		return p.hold.Node // a shared volume has none
@@ -347,7 +344,7 @@ func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
 	if !p.hold.Stays {
 		return ""
 	}
-	for i := range p.volume.NodeVolumes { // the source, where it was left, is attached anew
+	for i := range p.volume.NodeVolumes { // the source node, if the volume was left there, is attached again
 		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && p.migratesTo(target) {
 			return target.Node
 		}
@@ -355,16 +352,14 @@ func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
 	return ""
 }
 
-// find plans the look for an attachment whose creation is sent, also where one of its name is seen: that
-// may be somebody else's. No plan is made
-// while it is in flight: the answer did not come, and nor did one to the look
-// that followed.
+// find plans a read of an attachment after its creation was sent, also if an attachment of its name is
+// seen, since another actor may have made it. The creation and the read after it got no answer; no plan is
+// made while they are in flight.
 func (p *planner) find(place *ledger.NodeVolume) {
 	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
-// stuckAt says what keeps a volume at a node that it is to leave; Detaching
-// when nothing does.
+// stuckAt returns what keeps a volume at a node that it must leave; Detaching if nothing does.
 func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) Reason {
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
@@ -384,7 +379,7 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 		}
 		return unanswered(s, v, place, va, now, reason)
 	case v.Hold != nil && v.Hold.Stays && v.Hold.Node == place.Node && place.AttachFailed():
-		return failedAttach(s, v, va) // attachedAnew: it is detached once it has been attached
+		return failedAttach(s, v, va) // attachedAnew: it is attached first, then detached
 	case !unused(s, place) && !fenced(s, v, place.Node, now):
 		return stillUsed(s, v, place, now, reason)
 	default:
@@ -398,14 +393,13 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 	return reason
 }
 
-// detachPatience is for how long a driver may say nothing to a detach before that is
-// told: longer than attachers give one call, after which they say that it timed out
-// (external-attacher, --timeout, 15 s).
+// detachPatience is how long a driver may leave a detach unanswered before that is reported: longer than
+// attachers' timeout of a call, after which they report it (external-attacher, --timeout, 15 s).
 const detachPatience = time.Minute
 
-// unanswered says of a detach that has gone on for longer than that, as far as this
-// process has seen, that nobody answers it, or whose finalizer keeps the VolumeAttachment
-// when its attacher is done. What the hold says already stays said, whoever has seen it.
+// unanswered completes the reason of a detach that has lasted longer than that in this process: nothing
+// answers it, or a finalizer keeps the VolumeAttachment after its attacher is done. A report in the hold
+// stays.
 func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, va *ledger.Attachment, now time.Time, reason Reason) Reason {
 	lasting := reason
 	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
@@ -419,8 +413,7 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, v
 	return reason
 }
 
-// stuck is stuckAt, and has the plan made anew when the driver has not answered for
-// too long.
+// stuck is stuckAt, and plans a check for when the driver's patience ends.
 func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 	reason := stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
@@ -432,10 +425,8 @@ func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 	return reason
 }
 
-// stillUsed says who uses a volume at a node: somebody who lives, somebody
-// who is leaving, or somebody at a node that does not answer. Of several it names
-// the first by name: users come in any order, and every controller is to write
-// the same.
+// stillUsed names the user of a volume at a node: a living one, an ending one, or one at a silent node. It
+// names the first by name: users are unordered, and all controllers write the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
 		if who := requester(s, u); claimStateOf(s, u) == active && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {

@@ -9,22 +9,22 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// release plans the next step that takes the volume from a node that does
-// not want it: the safe detach (docs/internals/invariants.md, I3), one step at a time.
+// release plans the next step that takes the volume from a node that does not want it: the safe detach
+// (docs/internals/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	if p.Cooperative {
 		p.detachUnreported(node, place, va)
 		return
 	}
-	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
+	outlived := place.InUse && (node == nil || !node.Exists) // the last report of a deleted node
 	open := p.reportOpen(node, place)
 	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
 		return
 	}
 	p.removePods(node, place)
 	if open {
-		// A kubelet for whose pod the volume was to come lists it in use, whether it was reported or not.
+		// A kubelet with a pod for the volume lists it in use, reported or not.
 		step := p.leaving(node, place, nil, "")
 		step.Do = ProveAbsent
 		p.add(step)
@@ -54,15 +54,15 @@ func (p *planner) release(place *ledger.NodeVolume) {
 	}
 }
 
-// reportOpen says whether all that keeps the volume at a node is that it was to be put into volumesAttached there,
-// and that nobody knows what came of it: a read of the Node shows it.
+// reportOpen says whether only a report with an unknown outcome keeps the volume at a node: a read of the
+// Node's volumesAttached settles it.
 func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
 	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID)
 }
 
-// putBack plans the report of a volume that may be in use at a Ready node though its
-// list does not say so: after a forced detach that was given up, for one. A kubelet
-// that restarts looks for mounts only of what the node names as attached.
+// putBack plans the report of a volume that may be in use at a Ready node that does not list it, for
+// example after an abandoned forced detach. A restarting kubelet looks for mounts only of the volumes in
+// volumesAttached.
 func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
@@ -72,10 +72,9 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	}
 }
 
-// inhabited says whether somebody at a node may use the volume, or be about to, though it is not
-// to be there: a pod bound past all rules, which the safe detach would find, to put the volume
-// back; or a granted ticket, until it has been told that it has lost the volume:
-// no kubelet knows what it does with that.
+// inhabited says whether a user at a node may use the unwanted volume, or be about to: a pod bound past all
+// rules, for which the safe detach would put the volume back; or a granted ticket that was not told that it
+// has lost the volume: no kubelet knows its use of the volume.
 func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
@@ -88,16 +87,16 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	})
 }
 
-// Inhabited says whether somebody at a node may use a volume, or be about to: as long as that is so, no plan has
-// the volume leave the node.
+// Inhabited says whether a user at a node may use a volume, or be about to: until then no plan takes the
+// volume from the node.
 func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now time.Time) bool {
 	v := s.Volume(id)
 	place := v.NodeVolume(n)
 	return place != nil && Arbiter{}.planner(s, v, now).inhabited(place)
 }
 
-// awaited says whether a ticket that is not decided, and does not wait, asks for the
-// volume where it is, and nobody for it elsewhere: granted, it finds the volume there.
+// awaited says whether an undecided ticket asks for the volume in its place and no user asks for it
+// elsewhere: once granted, the ticket finds the volume there.
 func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 	if !p.required || !ready(node) || p.sought(p.hold, place) {
 		return false
@@ -107,13 +106,13 @@ func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 	})
 }
 
-// sought says whether an exclusive volume is to leave a place for another, by what
-// its hold is to say, or any volume because it goes away.
+// sought says whether an exclusive volume must leave a place for another by the planned hold, or any volume
+// because it goes away.
 func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
 	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || !p.lasts()
 }
 
-// leaving is a step of a detach, before it is known which.
+// leaving is a detach step without its action yet.
 func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
 	if rule != "" {
@@ -144,15 +143,15 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
 		step.Urgent = urgent()
 		if rule == "" && !place.Reported && p.unproved(place) {
-			step.Do = ProveAbsent // a read shows it: no report is under way by now
+			step.Do = ProveAbsent // a read settles it: no report is in flight by now
 		}
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
 		step.Former != "" && p.wanted(place):
-		// Pods of a fenced node no longer count, nor those that need no
-		// attachment any more. Those of a machine that has the name of a first one do, but
-		// where they wait for that one to lose the volume (takeBack).
+		// Pods of a fenced node no longer count, nor pods that need no attachment any more. Pods of a later
+		// machine of the node's name count, but not while they wait for the earlier machine to lose the
+		// volume (takeBack).
 		step.Do, step.Urgent = DeleteAttachment, urgent()
 	default:
 		step.Do = ConfirmUnwanted
@@ -160,8 +159,8 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	p.add(step)
 }
 
-// delayed is for how long an unwanted volume is still kept at its node: the
-// policy's detachDelay, unless its detach is urgent.
+// delayed is how long an unwanted volume stays at its node: the policy's detachDelay, unless its detach is
+// urgent.
 func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
 	policy := policyOf(p.snapshot, p.volume)
 	since, _ := p.snapshot.Idle(place)
@@ -173,14 +172,14 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVo
 	return left
 }
 
-// urgent says whether somebody waits for an unwanted volume to leave its node: somebody wants the
-// volume, the node has no slot to spare, is not ready or is being drained, or the volume goes away.
+// urgent says whether an unwanted volume must leave its node without delay: a user wants it, the node has
+// no spare slot, is not ready or is being drained, or the volume goes away.
 func (p *planner) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
 	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || full(p.snapshot, node.Driver(p.volume.ID.Driver))
 }
 
-// released says whether the volume's claim is gone: nobody comes back for it, and a provisioner
-// deletes it only once it has left (external-provisioner).
+// released says whether the volume's claim is gone: no user returns for it, and a provisioner deletes it
+// only after its detach (external-provisioner).
 func (p *planner) released() bool {
 	claimed := false
 	for _, name := range p.volume.PVs() {
@@ -196,14 +195,14 @@ func (p *planner) released() bool {
 	return claimed
 }
 
-// full says whether a driver has no slot to spare at a node.
+// full says whether a driver has no spare slot at a node.
 func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
 	limit := Limit(state, PolicyFor(s, state.Name, ""))
 	return limit != ledger.NoLimit && state.Taken() >= limit
 }
 
-// Spare lists the volumes that nobody uses at a node which has no slot to spare. Whoever has taken
-// the last one, they leave at once then, and are not kept for a detachDelay (urgent).
+// Spare lists the unused volumes at a node without a spare slot. They leave at once, without a detachDelay
+// (urgent).
 func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	n := s.Node(name)
 	if n == nil {
@@ -228,9 +227,9 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	return list
 }
 
-// keep says in the hold until when a volume that nobody uses is kept at its node. It
-// is written together with the end of its last user (lingers), and stays until the
-// volume has left or is used again: by itself it costs no write.
+// keep writes into the hold until when an unused volume stays at its node. It is written together with the
+// end of its last user (lingers), and stays until the volume is detached or used again: by itself it costs
+// no write.
 func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
 		return
@@ -247,8 +246,8 @@ func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume
 	}
 }
 
-// removePods plans the removal of the terminating pods that use the volume at
-// an out-of-service node, which pod garbage collection would only do later.
+// removePods plans the removal of the terminating pods with the volume at an out-of-service node. Pod
+// garbage collection would do it later.
 func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 	if !abandoned(node) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Which steps let a volume go without its kubelet's word.
+// The steps that free a volume without its kubelet's word.
 func TestForces(t *testing.T) {
 	attached, plain := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "kubernetes.io/nfs", Handle: "h"}
 	for _, test := range []struct {
@@ -33,7 +33,7 @@ func TestForces(t *testing.T) {
 	}
 }
 
-// A hold names its Node and boot, or all of it that there is to name.
+// A hold names its Node and boot, as far as they are known.
 func TestNamesNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		is, said ledger.Hold
@@ -57,8 +57,8 @@ func TestNamesNode(t *testing.T) {
 	}
 }
 
-// The words on a volume that was left where its detach failed say what it waits for: a
-// PersistentVolume, where none names it and no pod does.
+// The message about a volume that was left after a failed detach says that it waits for a PersistentVolume,
+// if neither one nor a pod names it.
 func TestUnknownSaysWhatToDo(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	noPV := func(l *ledger.Ledger) {
@@ -99,7 +99,7 @@ func TestUnknownSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// What is lost is at a node that is fenced and has no Node any more.
+// A volume is lost at a fenced node that was deleted.
 func TestLost(t *testing.T) {
 	tainted := ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true}
 	fence := ledger.Hold{State: ledger.HoldHeld, Fences: []ledger.Fence{{Node: "dead", Rule: OutOfService, NodeUID: "x"}}}
@@ -124,8 +124,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// Beside the attach/detach controller what a hold has said of a shared volume goes, once
-// nobody who has opted in uses the volume.
+// In Cooperative mode the hold of a shared volume goes once no opted-in pod uses the volume.
 func TestNoteOfASharedVolumeGoes(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {
@@ -156,7 +155,7 @@ func TestNoteOfASharedVolumeGoes(t *testing.T) {
 	}
 }
 
-// A hold lists no more fences than it has room for.
+// A hold lists a limited number of fences.
 func TestFencesFit(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -175,8 +174,8 @@ func TestFencesFit(t *testing.T) {
 	}
 }
 
-// Why a volume is not to be detached: another machine has the node's name, or another
-// disk the PersistentVolume's; the node is not managed, or does not answer.
+// A detach is refused if another machine has the node's name, another disk the PersistentVolume's, or the
+// node is unmanaged or silent.
 func TestSafeToDetachSaysWhy(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attachment := func(node ledger.NodeName, change func(*ledger.Attachment)) ledger.Attachment {
@@ -224,8 +223,8 @@ func TestSafeToDetachSaysWhy(t *testing.T) {
 	}
 }
 
-// What is known of a volume's use at a node: nothing, where the node is gone, its kubelet has
-// not reported yet, or may have forgotten the volume.
+// The use of a volume at a node is unknown if the node is deleted, its kubelet has not reported yet, or may
+// have forgotten the volume.
 func TestEvidence(t *testing.T) {
 	doubted := ledger.Hold{NodeUID: "another", BootID: "b"}
 	booted := func(n *ledger.NodeState) { n.BootID = "b" }
@@ -251,9 +250,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// By what a hold says, a kubelet may have forgotten a volume that may be mounted, where its
-// node is another Node than the one that the hold names, and of the same boot, or does not
-// say of which.
+// By the hold, a kubelet may have forgotten a mounted volume if its Node differs from the hold's, with the
+// same boot or an unknown one.
 func TestDoubtedByTheHold(t *testing.T) {
 	of := func(uid, boot string) ledger.Hold { return ledger.Hold{NodeUID: uid, BootID: boot} }
 	boot := func(b string) ledger.Event {
@@ -289,8 +287,7 @@ func TestDoubtedByTheHold(t *testing.T) {
 	}
 }
 
-// Beside the attach/detach controller, too, what waits for a rule of force is looked at
-// again when its time is over.
+// Also in Cooperative mode a volume that waits for a rule of force is checked again when its time is over.
 func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	after := time.Hour
@@ -305,9 +302,8 @@ func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A plan of a shared volume need not wait for steps at other nodes; at each node it looks for
-// an attachment whose creation was sent, brings the volume where it is wanted, or takes it
-// away; and what was left somewhere is attached there anew.
+// At each node the plan of a shared volume reads an attachment whose creation was sent, and brings or takes
+// the volume, without waiting for other nodes. A left volume is attached there again.
 func TestPlanOfEachPlace(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -340,8 +336,8 @@ func TestPlanOfEachPlace(t *testing.T) {
 	}
 }
 
-// A volume is looked at again when a node that does not answer is fenced by time: where it is
-// wanted, and where a ticket has it or is promised it; not where somebody merely asks.
+// A volume is checked again when time fences a silent node, where it is wanted, granted or promised, but
+// not only asked for.
 func TestPlanAwaitsTheFence(t *testing.T) {
 	gone := nodeAs("dead", silent)
 	for name, test := range map[string]struct {
@@ -361,9 +357,8 @@ func TestPlanAwaitsTheFence(t *testing.T) {
 	}
 }
 
-// A VolumeHold that named a rule of force is deleted, by a request of an earlier leader that
-// arrives late, for one. Once the rule has ended there is nothing to be written before a volume
-// that many may share is attached there anew.
+// After a rule of force has ended, and its hold is deleted by a late request, a shared volume is attached
+// there again without a write of the hold.
 func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: OutOfService}}}
 	for name, test := range map[string]struct {
@@ -385,7 +380,7 @@ func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	}
 }
 
-// Of several times the earliest is when a volume is looked at again.
+// Of several times the earliest decides when a volume is checked again.
 func TestRecheckIsTheEarliest(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	for _, in := range []time.Duration{2 * time.Minute, time.Minute, 3 * time.Minute} {
@@ -396,8 +391,8 @@ func TestRecheckIsTheEarliest(t *testing.T) {
 	}
 }
 
-// Where a volume is to be: where somebody uses it, and an exclusive one only at its holder's
-// node and where a live migration takes it; not yet where the hold promises it.
+// A volume must be at its users' nodes; an exclusive one only at its holder's node and a live migration's
+// target.
 func TestWanted(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	q := dataAt("q", "dead", ledger.PodLive)
@@ -422,9 +417,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// To whom a ticket that yields gives way: to who has the volume at another node, or may get
-// it, also where another ticket that yields has it; not at its own node or at a fenced one,
-// and to nobody where a live migration has the volume beside them.
+// A yielding ticket gives way to a user that has or may get the volume at another, unfenced node, unless a
+// live migration has the volume beside them.
 func TestOutranked(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	kept := asksAt("o", ledger.TypeBackup, "third", grantedNow) // has the volume, and yields to none of these
@@ -457,9 +451,8 @@ func TestOutranked(t *testing.T) {
 	}
 }
 
-// Where a volume may still be: where it is attached, reported or about to be attached; where
-// it is listed in use though nobody is there; and where it needs no attachment and its hold
-// has it, until the kubelet says otherwise or is fenced.
+// A volume may be where it is attached, reported or about to be, where it is listed without users, and
+// without attachments at its hold's node.
 func TestMayBeAttached(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	claim := ledger.ClaimKey{Namespace: "shop", Name: "data"}
@@ -494,8 +487,8 @@ func TestMayBeAttached(t *testing.T) {
 	}
 }
 
-// Of a kubelet that may have forgotten a volume it is told, too, where the volume may be
-// attached without a VolumeAttachment.
+// The message about a kubelet that may have forgotten a volume also says where the volume may be attached
+// without a VolumeAttachment.
 func TestForgetfulKubelet(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
@@ -521,8 +514,8 @@ func TestForgetfulKubelet(t *testing.T) {
 	}
 }
 
-// A volume may be mounted where it is attached and volumesAttached says so; where it needs no
-// attachment that is enough, and where its driver attaches nothing it may be anywhere.
+// A volume may be mounted where it is attached and in volumesAttached; without attachments, where it is in
+// volumesAttached; of a driver that never attaches, anywhere.
 func TestSafeToMount(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	begun := func(a *ledger.Attachment) { a.Attached = false }

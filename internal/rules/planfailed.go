@@ -4,15 +4,13 @@ package rules
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// An attach that the driver refuses is said in the hold, with the driver's words
-// and code, from its first answer until it attaches the volume, or the
-// VolumeAttachment is gone. An attach that goes as it should writes nothing:
+// The hold reports an attach that the driver refuses, with the driver's text and code, from its first
+// answer until the attach succeeds or the VolumeAttachment is gone. A normal attach writes nothing:
 //
 //	Invariant: Hold.State = AttachFailed ⇒ Hold.Reason = AttachFailed
 
-// refused says in a hold with nothing worse to say that the driver refuses to
-// attach the volume: to the holder's node first, then to where a live migration
-// takes it.
+// refused reports in a hold without a worse reason that the driver refuses an attach: at the holder's node
+// first, then at a live migration's target.
 func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 	if h.State != ledger.HoldHeld || h.Reason != "" {
 		return
@@ -31,9 +29,8 @@ func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 	}
 }
 
-// attachError is what the driver said of the attach to a node. A deletion does
-// not take it back where the hold says it already: what comes next is written
-// when the VolumeAttachment is gone, in one.
+// attachError is the driver's error of an attach at a node. A deletion does not end a report in the hold:
+// the next state is written once, when the VolumeAttachment is gone.
 func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
 	if !place.AttachFailed() {
 		return Reason{}, false
@@ -45,7 +42,6 @@ func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason
 	return failedAttach(p.snapshot, p.volume, va), true
 }
 
-// failedAttach words the driver's refusal to attach a volume.
 func failedAttach(s ledger.Snapshot, v *ledger.Volume, va *ledger.Attachment) Reason {
 	return Reason{
 		Code: AttachFailed, Volume: v.ID, Claim: claimOf(s, v), Node: va.Node,

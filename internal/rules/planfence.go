@@ -9,20 +9,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume is taken out of volumesAttached by force only after its VolumeHold says so
-// (ledger.Fence), and is taken out by the kubelet's word, or attached there anew, only
-// after the hold says nothing of it any more. So whoever leads next knows:
-//   - while the attachment is there, that the kubelet may have forgotten the volume;
-//   - when it has gone, that what that kubelet said last counts no more, and nobody
-//     waits a second time for the node;
-//   - when the volume is attached there anew in the same boot, that a mount of before may
-//     be there, which the kubelet does not count.
+// A volume leaves volumesAttached by force only after its VolumeHold says so (ledger.Fence). It leaves by
+// the kubelet's word, or is attached there again, only after the hold no longer says so. The next leader
+// therefore knows:
+//   - while the attachment exists, that the kubelet may have forgotten the volume;
+//   - after its end, that the kubelet's last report no longer counts, and the wait for the node is over;
+//   - after a new attach there in the same boot, that an older mount may exist that the kubelet does not
+//     count.
 
-// maxFences bounds the fences that a VolumeHold lists. What finds no room waits.
+// maxFences bounds the fences in a VolumeHold. A further one waits.
 const maxFences = 256
 
-// keptFence is what the hold says of a volume that is gone from a node by force, if
-// the outage has lasted ever since.
+// keptFence is the hold's fence of a volume taken from a node by force, if the outage still lasts.
 func keptFence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) (ledger.Fence, bool) {
 	f, found := v.Hold.Fence(name)
 	n := s.Node(name)
@@ -32,18 +30,16 @@ func keptFence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) (ledge
 	return f, sameOutage(outageOf(f), n)
 }
 
-// attachedAt says whether the volume is attached to a node, as far as the API says.
+// attachedAt says whether the API shows the volume as attached to a node.
 func attachedAt(place *ledger.NodeVolume) bool {
 	return place != nil && (place.HasAttachments() || place.Reported || place.Sent)
 }
 
-// outageOf is the outage in which a volume was taken by force.
 func outageOf(f ledger.Fence) ledger.Force {
 	return ledger.Force{Rule: f.Rule, Node: f.Node, NodeUID: f.NodeUID, Since: f.Since, Renewed: f.Renewed}
 }
 
-// fences is what the hold is to say of nodes from which the volume is taken by force,
-// given the hold otherwise.
+// fences returns the planned hold's fences for nodes from which the volume is taken by force.
 func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 	before := p.hold
 	p.hold = is
@@ -66,14 +62,13 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 			list = append(list, f)
 		}
 	}
-	// Where there is no room for all, those are listed without which nothing is taken.
+	// If there is no room for all, the fences that permit the next forced detach come first.
 	list = append(forced, list...)
 	list = list[:min(len(list), maxFences)]
 	slices.SortFunc(list, func(a, b ledger.Fence) int { return cmp.Compare(a.Node, b.Node) })
 	return list
 }
 
-// fence is what the hold is to say of one node.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
 	if old, found := was.Fence(place.Node); found && !needed && !p.disproved(old, place) {
@@ -82,24 +77,23 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 	return f, needed
 }
 
-// disproved says whether the doubt of which the hold tells is over, though the attachment that it
-// is about is there, and the boot lasts: moorage-node has looked.
+// disproved says whether the doubt in the hold is over, although its attachment exists and the boot lasts:
+// moorage-node has looked.
 func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
 	n, va := p.snapshot.Node(place.Node), p.own(place)
 	return !p.Cooperative && old.Rule == "" && va != nil && va.UID == old.Attachment && n != nil && n.Exists && !n.Doubts(p.volume.ID)
 }
 
-// mountOfBefore is what the hold goes on to say of a node, after the volume was taken
-// from it by force: whether a mount of before may be there, as long as that boot of the
-// machine may last. Its kubelet does not tell: one that has restarted meanwhile never
-// counts such a mount. It matters when the volume is attached there anew. Where nothing
-// was taken before the rule ended, there is nothing to say; in Cooperative mode nobody knows
-// that, since what is attached and reported there is another controller's doing.
+// mountOfBefore is the fence that the hold keeps after a forced detach: an older mount may exist as long as
+// that boot of the machine may last. The kubelet does not tell: after a restart it never counts such a
+// mount. This matters when the volume is attached there again. If nothing was taken before the rule ended,
+// there is no fence. In Cooperative mode this is unknown, since another controller attaches and reports
+// there.
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
 	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists && n.UID == old.NodeUID {
-		// Of the machines that are meant only the one that has the Node may have the volume attached anew, and
-		// may not count what it has mounted.
+		// Of the possible machines only the present Node's may get the volume attached again, and fail to
+		// count its mounts.
 		old.SystemUUID, old.BootID = n.SystemUUID, n.BootID
 	}
 	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
@@ -111,14 +105,13 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 	return old, true
 }
 
-// fenceNow is what the hold is to say of a detach that is under way, or of the outage in
-// which it was carried out.
+// fenceNow is the planned fence of a detach in progress, or of its outage.
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), p.own(place)
 	if p.Cooperative { //mutant:no-fence
-		// Volumes are another controller's to take. What was taken before stays taken, and what
-		// was doubted is doubted by the next leader, too.
+		// Another controller takes volumes. Taken volumes stay taken, and doubts remain for the next
+		// leader.
 		f, kept := p.fenceKept(old, found, n, place)
 		switch {
 		case kept, old.Reported && place.ReportSent:
@@ -145,20 +138,20 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 	return p.reportedFence(old, n, place), true
 }
 
-// leaves says whether a volume that needs no attachment is given to another node than the one that the hold, as written,
-// gives it to: the doubt about that one ends with it (ledger.moveHeld).
+// leaves says whether a volume that needs no attachment is moved to another node than the written hold's:
+// this ends the doubt about the old node (ledger.moveHeld).
 func (p *planner) leaves(place *ledger.NodeVolume) bool {
 	return place.Held && p.hold.Node != place.Node
 }
 
-// reportedAtGone says whether a Node that is gone named the volume in volumesAttached, or was to, and neither is the
-// volume its holder's nor does a rule of force say that it has lost it.
+// reportedAtGone says whether a deleted Node named the volume in volumesAttached, or was to, and the volume
+// is neither its holder's nor lost there by a rule of force.
 func (p *planner) reportedAtGone(n *ledger.Node, place *ledger.NodeVolume) bool {
 	return place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists && !force(p.snapshot, p.volume, place, p.now).over()
 }
 
-// reportedFence is what the hold is to say of such a Node: nothing else tells the next leader that the machine may have
-// the volume mounted. A leader that has never seen the Node goes on to say what the hold says.
+// reportedFence is the fence of that Node: only this tells the next leader that the machine may have the
+// volume mounted. A leader that never saw the Node keeps the hold's fence.
 func (p *planner) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
 	if old.Reported && n.UID == "" {
 		return old
@@ -166,18 +159,17 @@ func (p *planner) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.
 	return p.newFence(n, place, nil, "")
 }
 
-// fenceKept is what the hold goes on to say of an outage in which the volume was detached:
-// what the kubelet said last counts no more, until the volume comes back. Of a shared volume,
-// which nobody else waits for, it says so where the rule holds only because the volume was
-// unpublished: without that it would be attached there again, and taken again.
+// fenceKept is the fence that the hold keeps during an outage after the detach: the kubelet's last report
+// does not count until the volume comes back. For a shared volume, which has no waiting user, it is kept
+// only if the rule holds because the volume was unpublished: otherwise the volume would be attached there
+// again, and taken again.
 func (p *planner) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
 	return p.withLease(old, n, place), kept && (p.exclusive || byUnpublish(old.Rule)) && !p.wanted(place)
 }
 
-// withLease is what a hold says of a node from which the volume was taken before anybody
-// had read the Lease, completed by the Lease as soon as it is read, if a rule of force
-// is over at that time, too: without the Lease no later leader knows the outage again.
+// withLease completes a fence that was written before the node's Lease was read, once the Lease is read and
+// if a rule of force holds then too: without the Lease no later leader recognizes the outage.
 func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
 	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
 	if !unread {
@@ -192,14 +184,13 @@ func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Node
 	return old
 }
 
-// doubtedFence is what the hold is to say of an attachment that no rule of force takes
-// now: that the kubelet may have forgotten it, in which boot of which machine. It need not where
-// the hold's holder says the same.
+// doubtedFence is the fence of an attachment that no rule of force takes now: its kubelet may have
+// forgotten it, with the boot and machine. It is omitted if the hold's holder says the same.
 func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	machine, boot := n.DoubtedAt(p.volume.ID)
 	if p.hold.Node != place.Node && n.DoubtedInEither(p.volume.ID) {
-		machine, boot = ledger.OtherMachine, "" // the hold does not tell of the other boot any more
+		machine, boot = ledger.OtherMachine, "" // the hold no longer tells of the other boot
 	}
 	switch {
 	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
@@ -224,9 +215,8 @@ func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 	return f, true
 }
 
-// nodeOf is the UID of the Node by which a machine was known in a boot, as far as what the hold says
-// of it already, the Node that there is, or the hold's holder tells; empty: not known. Of several machines it is
-// the Node that there is (mountOfBefore).
+// nodeOf is the UID of a machine's Node in a boot, from the hold's fence, the existing Node, or the hold's
+// holder; empty: unknown. For several machines it is the existing Node (mountOfBefore).
 func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string) string {
 	h := hold(p.volume)
 	switch {
@@ -257,17 +247,18 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 	}
 	machine, boot := n.DoubtedAt(p.volume.ID)
 	if n.DoubtedInEither(p.volume.ID) {
-		machine, boot = ledger.OtherMachine, "" // the hold names one of the two boots, and may name another node once the volume has left
+		machine, boot = ledger.OtherMachine, "" // the hold names one of the two boots, and may name another node after the detach
 	}
 	if rule != "" && !ready(n) && machine != "" && (machine != f.SystemUUID || boot != f.BootID) {
-		// The outage is that of the machine which has the Node; the volume may be mounted at the one before, or in another boot.
+		// The outage is the present machine's; the volume may be mounted at the earlier machine, or in
+		// another boot.
 		if n.LeftNaming(p.volume.ID) || place.Reported && n.Lists(p.volume.ID, place) {
 			machine, boot = ledger.OtherMachine, "" // or at both: no boot ends that
 		}
 		f.SystemUUID, f.BootID, f.InUse = machine, boot, true
 	}
 	if rule != "" && ready(n) && ofAnotherMachine(n, p.volume, place) {
-		// What that one's Node says of its outages is not about the first one.
+		// The outages in that Node are not the first machine's.
 		f.Since, f.Renewed, f.InUse = 0, 0, true
 		f.SystemUUID, f.BootID = doubtedAt(n, p.volume, place)
 		f.NodeUID = p.nodeOf(ledger.Fence{}, n, f.SystemUUID, f.BootID)
@@ -275,8 +266,8 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 	return f
 }
 
-// forced is the rule of force by which the volume is to be taken out of
-// volumesAttached of a node, or its attachment to be deleted; empty: none.
+// forced is the rule of force by which the volume must leave a node's volumesAttached, or its attachment be
+// deleted; empty: none.
 func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string {
 	if place.Sent && !place.HasOwn() || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
 		return ""
@@ -288,10 +279,10 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 	return rule
 }
 
-// fenceWritten says whether the hold, as the API has it, says what a step of a detach
-// asks for: the rule of force by which it is taken, or nothing. Where there is no attachment it may go on to
-// say that a mount of before may be there, since nothing tells that one from what is there now: of a shared volume,
-// and of one at its holder's node, which is doubted where that matters (Doubted).
+// fenceWritten says whether the written hold has what a detach step requires: its rule of force, or
+// nothing. Without an attachment the hold may still tell of an older mount, which can't be told from the
+// present state: for a shared volume, and for a volume at its holder's node, which is doubted where that
+// matters (Doubted).
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
 	found = found && p.volume.Hold.Version != "" && p.volume.Hold.Version != p.volume.Dropped()
@@ -302,8 +293,8 @@ func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, 
 	return found && f.Rule == rule && f.Attachment == uidOf(va)
 }
 
-// keptByFence says whether it is for what the hold says that an exclusive volume which needs no attachment stays at a
-// node that is not its holder's (fenceWritten): a live migration had it there, in a boot from which it was taken by
+// keptByFence says whether the hold keeps an exclusive volume that needs no attachment at a node that is
+// not its holder's (fenceWritten): a live migration had it there, in a boot from which it was taken by
 // force before.
 func keptByFence(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
 	f, found := v.Hold.Fence(place.Node)

@@ -10,11 +10,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxListed bounds the requesters and the PersistentVolumes that a VolumeHold lists.
+// maxListed bounds the requesters and the PersistentVolumes in a VolumeHold.
 const maxListed = 256
 
-// decideHold settles who holds an exclusive volume and who is next, and plans
-// the write when the VolumeHold says otherwise.
+// decideHold decides the holder of an exclusive volume and the next user, and plans the write if the
+// VolumeHold differs.
 func (p *planner) decideHold() {
 	was := hold(p.volume)
 	if p.forgotten() {
@@ -34,16 +34,16 @@ func (p *planner) decideHold() {
 	}
 }
 
-// deleteHold plans the deletion of a hold, unless it has been deleted, and a watch has yet to show that. One that is
-// not written (Version is empty) is only the ledger's to forget.
+// deleteHold plans the deletion of a hold, unless it is already deleted and only the watch is behind. An
+// unwritten hold (empty Version) is only dropped from the ledger.
 func (p *planner) deleteHold(was ledger.Hold) {
 	if was.Version == "" || was.Version != p.volume.Dropped() || p.volume.HoldUnanswered > 0 {
 		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 	}
 }
 
-// mustWrite says whether a hold is to be written. One of which a write got no answer is, whatever it says: it
-// gets another version by that, and no write without an answer can be carried out any more.
+// mustWrite says whether a hold must be written. A hold with an unanswered write is written in any case:
+// its new version voids all unanswered writes.
 func (p *planner) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
 	if p.volume.HoldUnanswered > 0 {
 		is.Grants = anotherVersion(is.Grants)
@@ -52,13 +52,12 @@ func (p *planner) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
 	return !sameHold(was, *is) || p.volume.Hold != nil && was.Version == ""
 }
 
-// anotherVersion is the number by which a hold differs from the one before that says the same: an API server makes
-// no version of a write that changes nothing.
+// anotherVersion is the number that makes a hold differ from an equal one: an API server makes no new
+// version for a write without a change.
 func anotherVersion(grants int64) int64 { return grants%ledger.MaxNumber + 1 }
 
-// onlyListed says whether nothing is known of the volume but that kubelets list it in use:
-// it has neither a hold nor a PersistentVolume. A hold would say no more than they do, and a
-// node may list as many names as it likes.
+// onlyListed says whether only kubelets' lists name the volume: it has neither a hold nor a
+// PersistentVolume. A hold would add nothing, and a node may list any number of names.
 func (p *planner) onlyListed() bool {
 	return p.volume.Hold == nil && len(p.volume.PVs()) == 0 &&
 		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
@@ -66,10 +65,9 @@ func (p *planner) onlyListed() bool {
 		})
 }
 
-// lacksBoot says whether the hold is to be written only to name the boot of the
-// holder's node: the volume is to be put into volumesAttached there, and is not before
-// that (report). The kubelet may have said its boot only after the hold was written, or
-// the hold is of a release that did not write it.
+// lacksBoot says whether the hold must be written only to name the boot of the holder's node: the volume is
+// to be reported there, and must wait for that (report). The kubelet may have reported its boot after the
+// hold was written, or an older release wrote the hold.
 func (p *planner) lacksBoot(was ledger.Hold) bool {
 	place := p.volume.NodeVolume(p.hold.Node)
 	if p.Cooperative || was.BootID != "" || p.hold.BootID == "" || p.snapshot.DropsHoldBoots() {
@@ -78,7 +76,7 @@ func (p *planner) lacksBoot(was ledger.Hold) bool {
 	return place != nil && !place.Reported && p.wanted(place)
 }
 
-// hold is what the VolumeHold says; zero when there is none.
+// hold is the VolumeHold's content; zero if there is none.
 func hold(v *ledger.Volume) ledger.Hold {
 	if v.Hold == nil {
 		return ledger.Hold{}
@@ -94,16 +92,15 @@ func (p *planner) writeHold() {
 	p.add(step)
 }
 
-// forgetsTicket says whether a hold names no ticket at its node, though the holder of one that has ended may use the volume
-// there (mayBeUnlisted): nothing else tells that the next leader.
+// forgetsTicket says whether a hold names no ticket at its node, although the holder of an ended ticket may
+// use the volume there (mayBeUnlisted): the next leader learns of it only here.
 func (p *planner) forgetsTicket(is ledger.Hold) bool {
 	place := p.volume.NodeVolume(is.Node)
 	return place != nil && !is.NamesTicket() && ready(p.snapshot.Node(is.Node)) && mayBeUnlisted(p.volume, place)
 }
 
-// forgotten says whether nothing is left that the hold could be about: neither the volume,
-// nor a boot in which it may still be mounted, and finds it attached again when its disk
-// comes back under another PersistentVolume.
+// forgotten says whether the hold has no subject left: neither the volume nor a boot in which it may still
+// be mounted, which would find it attached again if its disk returned under another PersistentVolume.
 func (p *planner) forgotten() bool {
 	h := hold(p.volume)
 	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.NodeVolumes) > 0 {
@@ -112,7 +109,6 @@ func (p *planner) forgotten() bool {
 	return len(h.Fences) == 0 || len(p.fences(h, h)) == 0
 }
 
-// nextHold is the hold as it should be.
 func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h := p.assignment(was)
 	h.Fences = p.fences(was, h)
@@ -124,8 +120,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	return p.unwritten(h, was, place)
 }
 
-// assignment is the hold as it should be, but for what is taken by force, and though
-// all that is new may be that the last user has left lately.
+// assignment is nextHold without fences, also if its only news is the recent departure of the last user.
 func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
@@ -140,7 +135,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	}
 	place := p.volume.NodeVolume(h.Node)
 	if place.OnlyLeft() {
-		place = nil // what the hold says is all that is known of it
+		place = nil // the hold is the only source for it
 	}
 	h.Requesters = p.requesters(was, p.volume.NodeVolume(h.Node))
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
@@ -158,14 +153,13 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	return h
 }
 
-// names are the PersistentVolumes that a hold of the volume lists.
 func (p *planner) names() []string {
 	names := p.volume.PVs()
 	return slices.Clip(names[:min(len(names), maxListed)])
 }
 
-// holderNode tells the holder's Node, its boot and its machine: those for which the volume was
-// granted, or what has come since, as soon as its word on the volume can be believed.
+// holderNode returns the holder's Node, boot and machine: those of the volume's grant, or their successors
+// once their word on the volume is credible.
 func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
@@ -176,13 +170,12 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 	case n == nil:
 		return "", "", ""
 	case n.BootID == "" && was.Node == name && was.NodeUID == n.UID:
-		return n.UID, was.BootID, was.SystemUUID // it has said before
+		return n.UID, was.BootID, was.SystemUUID // it has reported before
 	}
 	return n.UID, n.BootID, n.SystemUUID
 }
 
-// unwritten is the hold as it was, when all that is new is that the last user
-// has left lately.
+// unwritten returns the old hold if the only news is the recent departure of the last user.
 func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
 	stale := h
 	stale.Requesters = was.Requesters
@@ -192,19 +185,18 @@ func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger
 	return h
 }
 
-// keptAfterTicket says whether a volume is kept at its node for a while after its last user has left (detachDelay), and its
-// hold names a ticket. It does not go on to do so: should the node fall silent meanwhile, the ticket's holder would count as one
-// who may use the volume there (mayBeUnlisted).
+// keptAfterTicket says whether a volume stays at its node after the departure of its last user
+// (detachDelay) while its hold names a ticket. The hold then drops the ticket: if the node fell silent
+// meanwhile, the ticket's holder would count as a possible user (mayBeUnlisted).
 func (p *planner) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	return place != nil && was.NamesTicket() && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
-// lingering is for how long a hold may go on naming those who have left: as a
-// rule the volume has left its node, too, by then, and the hold is written anyway.
+// lingering is how long a hold may still name departed users: usually the volume is detached by then, and
+// the hold is written anyway.
 const lingering = 30 * time.Second
 
-// lingers says whether it is too early to write a hold for no other reason than
-// that the last user has left.
+// lingers says whether it is too early to write a hold only for the departure of the last user.
 func (p *planner) lingers(place *ledger.NodeVolume) bool {
 	if place == nil {
 		return false
@@ -218,8 +210,7 @@ func (p *planner) lingers(place *ledger.NodeVolume) bool {
 	return true
 }
 
-// transitions is the highest number that the hold or any attachment has had:
-// a hold that somebody deleted does not start anew.
+// transitions is the highest number in the hold and all attachments: a deleted hold does not start anew.
 func (p *planner) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
 	for i := range p.volume.NodeVolumes {
@@ -228,9 +219,8 @@ func (p *planner) transitions(was ledger.Hold) int64 {
 	return most
 }
 
-// holder is the node that has the volume: the one that had it, as long as it
-// may still be there or somebody there claims it; then whoever it is promised
-// to; then whoever ranks first.
+// holder is the volume's node: the old one while the volume may be there or a user there claims it; then
+// the promised one; then the node of the first user in rank.
 func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
 	if was.Stays && at != "" && !p.lost(at) { //mutant:give-away-what-stays
@@ -246,12 +236,12 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 		return at
 	}
 	if p.onlyHeld {
-		return "" // it is over with what made the volume exclusive
+		return "" // the cause of its exclusivity is gone
 	}
 	if next := was.Next.Node; next != "" && p.hasRight(p.volume.NodeVolume(next), true) {
 		return next
 	}
-	// Nobody gets it while it may be anywhere else.
+	// No user gets it while it may be anywhere else.
 	if at = p.found(); at != "" {
 		return at
 	}
@@ -259,8 +249,8 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	return node
 }
 
-// found is a node where the volume is, though no hold says so: one with
-// somebody living there first, then one where it is attached.
+// found is a node with the volume but without a hold: first a node with a living user, then a node where it
+// is attached.
 func (p *planner) found() ledger.NodeName {
 	var best *ledger.NodeVolume
 	score := -1
@@ -286,7 +276,7 @@ func (p *planner) found() ledger.NodeName {
 	return best.Node
 }
 
-// living says whether anybody at a node claims the volume and will stay.
+// living says whether a user at a node claims the volume and will stay.
 func (p *planner) living(place *ledger.NodeVolume) bool {
 	if place == nil || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
@@ -299,7 +289,7 @@ func (p *planner) living(place *ledger.NodeVolume) bool {
 	return false
 }
 
-// best is who of those living ranks first, at a node other than not.
+// best is the first in rank of the living users at a node other than not.
 func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	var who ledger.User
 	var at ledger.NodeName
@@ -321,8 +311,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	return who, at
 }
 
-// promiseNext keeps the promise that was made while whoever has it is there, and
-// else makes one to who ranks first.
+// promiseNext keeps a promise while its user is there, and else makes one to the first user in rank.
 func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
 		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
@@ -330,7 +319,7 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 			for _, u := range place.Users {
 				st := claimStateOf(p.snapshot, u)
 				if st == active && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
-					continue // it has yet to be told
+					continue // it yields, and still has to be told
 				}
 				if (st == active && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {
 					return next
@@ -345,8 +334,8 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 	return ledger.Promise{Node: node, To: requester(p.snapshot, u)}
 }
 
-// requesters lists for whom the node has the volume; and the tickets for which it had it, while their holders may
-// use it there: so the next leader knows of them.
+// requesters lists the users of the volume at the node, and ended tickets while their holders may use it
+// there: the next leader learns of them here.
 func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
@@ -359,7 +348,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 			}
 		}
 		if by := place.UnlistedBy(); by != nil && !ready(p.snapshot.Node(place.Node)) && !(&ledger.Hold{Requesters: list}).NamesTicket() {
-			list = append(list, *by) // a hold before did not say so, or is not there any more
+			list = append(list, *by) // an earlier hold omitted it, or is gone
 		}
 	}
 	return listed(list, p.migrations(place)...)
@@ -380,7 +369,7 @@ func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 	return list
 }
 
-// waiting lists who claims the volume at other nodes, but for the next one.
+// waiting lists the claimants of the volume at other nodes, except the next one.
 func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
 	var list []ledger.Requester
 	for i := range p.volume.NodeVolumes {
@@ -395,8 +384,8 @@ func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledge
 	return listed(list)
 }
 
-// listed sorts requesters, drops doubles (a pod and its reservation), and bounds them: where
-// there is no room for all, those that must be listed are.
+// listed sorts requesters, drops duplicates (a pod and its reservation), and bounds the list. The must
+// entries stay in it.
 func listed(list []ledger.Requester, must ...ledger.Requester) []ledger.Requester {
 	sorted := func(list []ledger.Requester) []ledger.Requester {
 		slices.SortFunc(list, compareRequesters)
@@ -421,7 +410,7 @@ func compareRequesters(a, b ledger.Requester) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// describe says in the hold what keeps the volume where it should not be.
+// describe writes into the hold what keeps the volume where it should not be.
 func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	h.State = ledger.HoldHeld
 	if reason, astray := p.astray(h, place); astray {
@@ -437,7 +426,7 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 		p.keep(was, h, place)
 		return
 	case InUse, HeldElsewhere, StaysDetached, AttachFailed:
-		return // as it should be: under way, or who yields has not been told yet; or refused says it
+		return // as it should be: in progress, or the yielding ticket was not told yet; or refused reports it
 	case ForeignAttachment:
 		h.State = ledger.HoldUnknown
 	default:
@@ -446,9 +435,8 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 	h.Reason, h.Message = stuck.Code, stuck.Message()
 }
 
-// astray is what a hold says of a volume that may be at other nodes than the holder's, too;
-// false where it is at none. The node that is to have it next is not in its own way: of that one
-// the hold says what keeps the volume at the holder's node.
+// astray is the hold's reason for a volume that may be at other nodes beside the holder's; false: at none.
+// The next node does not block itself: for it the hold says what keeps the volume at the holder's node.
 func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
 	if p.shared {
 		return Reason{}, false // it leaves the nodes that have shared it
@@ -468,9 +456,8 @@ func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool
 	return p.stuck(place), true
 }
 
-// revoke says in the hold that a ticket at a fenced node has to be told that it
-// gives way before the volume goes elsewhere; that has it looked at, too, where
-// only time has fenced the node.
+// revoke writes into the hold that a ticket at a fenced node must be told to yield before the volume goes
+// elsewhere. This write also has the ticket checked if only time has fenced the node.
 func (p *planner) revoke(h *ledger.Hold) {
 	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
 		if place := p.volume.NodeVolume(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
@@ -480,10 +467,9 @@ func (p *planner) revoke(h *ledger.Hold) {
 	}
 }
 
-// clock keeps in the hold how far a rule of force has come for its place, so
-// that another controller goes on from there: when the volume waits for it, and
-// for a node that does not answer also while somebody there still claims it. What the
-// hold says of that already stays while this process can't tell whether it goes on.
+// clock keeps the progress of a rule of force for its place in the hold, from which another controller
+// continues: while the volume waits for the rule, and at a silent node also while a user there still claims
+// the volume. Progress in the hold stays while this process can't tell whether it continues.
 func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil {
 		return
@@ -504,17 +490,16 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 	p.awaits(f)
 }
 
-// awaits has the volume looked at again when a rule of force has come a step further, or
-// its time is over: what is told of it changes then. Where it stands still until the node's Lease is
-// read again, the next step may be a moment away for as long.
+// awaits plans a check for the next step of a rule of force, or for its end: the message changes then. If
+// the time stands still until the node's Lease is read again, the next step may be imminent for as long.
 func (p *planner) awaits(f forcing) {
 	if f.Left > 0 {
 		p.recheck(min(f.Left, max(f.Step-f.Elapsed%f.Step, minWait)))
 	}
 }
 
-// keepClock keeps in the hold that a rule's time is over which was kept there while it
-// ran, until something is taken by it: there may be nothing that Moorage may take.
+// keepClock keeps the end of a rule's time in the hold, if its progress was there, until the rule takes
+// something: Moorage may have nothing that it may take.
 func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil || was.Force == nil || was.Force.Node != place.Node {
 		return
@@ -526,11 +511,11 @@ func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeV
 	h.Force = outage(p.volume, place, n, f)
 }
 
-// same says whether two pointers lead to the same, or to nothing.
+// same says whether two pointers have equal values, or are both nil.
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameHold says whether two holds say the same. A hold of before that names no boot, or no
-// machine, is not written only to name it, but see lacksBoot.
+// sameHold says whether two holds are equal. A hold is not written only to add a boot or a machine, except
+// by lacksBoot.
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && (a.SystemUUID == b.SystemUUID || a.SystemUUID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&

@@ -6,16 +6,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A shared volume is held by nobody, and has a VolumeHold only while there is
-// something to say: that it waits at a node that does not answer, and how far
-// the rule of force has come, so that another controller goes on from there; or
-// that the driver refuses to attach it.
+// A shared volume has no holder, and has a VolumeHold only for a message: that it waits at a silent node,
+// with the progress of the rule of force, from which another controller continues; or that the driver
+// refuses its attach.
 
-// decideNote plans the write of what a shared volume's hold is to say, and its
-// end when there is nothing to say any more.
+// decideNote plans the write of a shared volume's hold, and its end when there is no message.
 func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
-// writeNote plans the write of a note, or the end of the one that was.
+// writeNote plans the write of a note, or the end of an old one.
 func (p *planner) writeNote(was, note ledger.Hold) {
 	says := was.Node != "" || len(was.Fences) > 0 || was.Version != "" && (was.Force != nil ||
 		was.State == ledger.HoldAttachFailed || was.State == ledger.HoldDetachPending ||
@@ -26,7 +24,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 		p.deleteHold(ledger.Hold{Version: was.Version})
 		return
 	case note.State == "" && (says || len(note.Fences) > 0) && was.Transitions > 0:
-		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
+		note.State = ledger.HoldFree // from its exclusive time: its transitions stay
 	case silent && p.volume.HoldUnanswered > 0:
 		note.State = was.State
 	case silent:
@@ -37,7 +35,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	}
 }
 
-// note is what a shared volume's hold is to say; without a State, nothing.
+// note is the planned hold of a shared volume; no State: none.
 func (p *planner) note(was ledger.Hold) ledger.Hold {
 	note := p.emptyNote(was)
 	if place := p.overdue(); place != nil {
@@ -52,7 +50,7 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 	return note
 }
 
-// noteLeft has the hold of a volume that was exclusive when it was left at a node go on to say so.
+// noteLeft keeps the mention of the node at which the volume was left while it was exclusive.
 func (p *planner) noteLeft(was ledger.Hold, note *ledger.Hold) {
 	if !was.Stays || p.lost(was.Node) {
 		return
@@ -69,8 +67,8 @@ func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
 	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 
-// unattached is what the driver said of an attach of a shared volume that it
-// refuses: what the hold says already, or else of the first node.
+// unattached is the driver's error of a refused attach of a shared volume: the one in the hold, or else the
+// first node's.
 func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
 	for i := range p.volume.NodeVolumes {
 		reason, failed := p.attachError(was, &p.volume.NodeVolumes[i])
@@ -84,9 +82,9 @@ func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
 	return first, found
 }
 
-// overdue is the place that a shared volume is to leave, or will have to, since its
-// node does not answer, and whose time for a forced detach has run longest. It is
-// the one that is kept: should the leader change, the time of any other starts over.
+// overdue is the place that a shared volume must leave, now or later, because its node is silent, and whose
+// time for a forced detach has run longest. The hold keeps this one: after a change of leader all other
+// times start over.
 func (p *planner) overdue() *ledger.NodeVolume {
 	var best *ledger.NodeVolume
 	var longest forcing
@@ -94,7 +92,7 @@ func (p *planner) overdue() *ledger.NodeVolume {
 		place := &p.volume.NodeVolumes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
 		idle := f.over() || f.Rule == "" && f.Brake.IsZero()
-		nothing := !attachedAt(place) && !place.Left && !place.WithoutAttachment() // to detach, whatever the kubelet said last
+		nothing := !attachedAt(place) && !place.Left && !place.WithoutAttachment() // to detach, whatever the kubelet's last report
 		if idle || nothing || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
@@ -105,8 +103,8 @@ func (p *planner) overdue() *ledger.NodeVolume {
 	return best
 }
 
-// unanswered says what keeps a shared volume at a node. Where somebody still claims
-// it, a rule can only be about the node.
+// unanswered is what keeps a shared volume at a node. If it has users there, only a rule about the node can
+// apply.
 func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
 	if !p.wanted(place) {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)

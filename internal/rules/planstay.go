@@ -8,16 +8,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume whose detach its driver refuses, and that is wanted again at its
-// node. The deletion of a VolumeAttachment can't be taken back, but an attacher
-// that knows AnnotationWanted ends it without an unpublish. From then on nothing
-// but the hold says where the volume is, so the hold says it before the attacher
-// is asked, and until a new VolumeAttachment of that node is attached:
+// A driver refuses the detach of a volume, and the volume is wanted again at its node. The deletion of a
+// VolumeAttachment can't be undone, but an attacher that knows AnnotationWanted ends it without an
+// unpublish. From then on only the hold tells where the volume is: the hold says it before the attacher is
+// asked, and until a new VolumeAttachment of that node is attached:
 //
 //	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
 
-// asksToStay says whether the volume is to be left at a node where its
-// deletion fails.
+// asksToStay says whether the volume is to be left at a node where its deletion fails.
 func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
 		return false
@@ -26,27 +24,27 @@ func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.snapshot.Node(place.Node), va)
 }
 
-// stays says whether the volume may be at the holder's node without an
-// attachment there: asked for, or so written and not disproved since.
+// stays says whether the volume may be at the holder's node without an attachment there: it was asked for,
+// or is in the hold and not disproved.
 func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	if was.Stays && was.Node == h.Node {
 		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
 		}
-		// One that a dead node will never confirm is unpublished when it goes.
+		// At a dead node that never confirms, it is unpublished at the end.
 		return !p.own(place).Attached && !p.forcedFrom(place.Node)
 	}
 	return h.Next.Node == "" && p.asksToStay(place)
 }
 
 // lost says whether a node is gone for good: the volume may be taken from it by force, and it has no object
-// that an attachment could name.
+// for an attachment.
 func (p *planner) lost(name ledger.NodeName) bool {
 	n := p.snapshot.Node(name)
 	return p.forcedFrom(name) && (n == nil || !n.Exists)
 }
 
-// forcedFrom says whether a rule by which the volume may be taken from a node by force is over.
+// forcedFrom says whether a rule permits to take the volume from a node by force.
 func (p *planner) forcedFrom(name ledger.NodeName) bool {
 	if place := p.volume.NodeVolume(name); place != nil {
 		return force(p.snapshot, p.volume, place, p.now).over()
@@ -54,7 +52,7 @@ func (p *planner) forcedFrom(name ledger.NodeName) bool {
 	return fenced(p.snapshot, p.volume, name, p.now)
 }
 
-// unknown has the hold say so where nothing else is wrong.
+// unknown writes this state into a hold without another reason.
 func (p *planner) unknown(h *ledger.Hold) {
 	if h.State == ledger.HoldDetachPending {
 		return
@@ -73,11 +71,11 @@ func (p *planner) unknown(h *ledger.Hold) {
 	h.State, h.Reason, h.Message = ledger.HoldUnknown, "", words
 }
 
-// askToStay plans the annotation, once the hold has been written.
+// askToStay plans the annotation, after the hold is written.
 func (p *planner) askToStay(place *ledger.NodeVolume) {
 	va := p.own(place)
 	if p.writesHold() { //mutant:stays-beside-write
-		return // what the hold says may have been written otherwise, and not answered
+		return // an unanswered write may have changed the hold
 	}
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
 		return
@@ -85,12 +83,11 @@ func (p *planner) askToStay(place *ledger.NodeVolume) {
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
-// writesHold says whether the plan writes the hold.
 func (p *planner) writesHold() bool {
 	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
 }
 
-// someone names who wants the volume at a node, for people.
+// someone names a user that wants the volume at a node, for messages.
 func (p *planner) someone(place *ledger.NodeVolume) string {
 	who := p.firstLiving(place)
 	if who.IsZero() {
@@ -99,9 +96,8 @@ func (p *planner) someone(place *ledger.NodeVolume) string {
 	return who.Namespace + "/" + who.Name
 }
 
-// attachAbandoned attaches a volume that was left at a node where nobody wants it any
-// more: only an attachment can be detached. It has a NodeVolume there, with its slot
-// (NodeVolume.Left).
+// attachAbandoned attaches a volume that was left at a node and is unwanted there: only an attachment can
+// be detached. It has a NodeVolume there, with its slot (NodeVolume.Left).
 func (p *planner) attachAbandoned() {
 	was := hold(p.volume)
 	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
@@ -116,9 +112,9 @@ func (p *planner) attachAbandoned() {
 	}
 }
 
-// attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is yet to be attached. It is not
-// deleted before: the attacher may never have seen it then, and its end would not show that the volume has left. Where no
-// attacher will attach it any more, its PersistentVolume waits for its end.
+// attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is not
+// attached yet. It is not deleted before: the attacher might never have seen it, and its end would not
+// prove the detach. If no attacher will attach it any more, its PersistentVolume waits for its end.
 func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	was := hold(p.volume)
 	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))

@@ -8,24 +8,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The times that apply where no policy says otherwise; the first is Kubernetes' own.
+// The times without a policy. The first is that of Kubernetes.
 const (
-	// DefaultAfterPodGone is how long after the last pod object of a node
-	// that is not ready its volumes are detached by force
-	// (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
+	// DefaultAfterPodGone is the time from the deletion of the last pod at a node that is not ready to the
+	// forced detach of its volumes (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
+	// DefaultYieldNotice is the time in which a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
-	// DefaultAfterNodeDeleted is how long after a node stopped being Ready the tickets there
-	// end, where there is no Node any more.
+	// DefaultAfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
 	DefaultAfterNodeDeleted = 6 * time.Minute
-	// never stands for a rule that is switched off.
+	// never means a disabled rule.
 	never = time.Duration(-1)
 )
 
-// PolicyFor returns the policy that applies to a driver and a class: field by field
-// what the one for both says, else what the one for all of the driver says, else the
-// defaults. Of several policies for the same the oldest counts, then the one with the
+// PolicyFor returns the policy of a driver and a class, field by field: from the policy for both, else from
+// the driver's policy, else the default. Of several policies for the same the oldest counts, then the
 // smaller name.
 func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
 	all := ledger.Policy{Driver: driver}
@@ -38,7 +35,7 @@ func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
 	return all
 }
 
-// inherit completes the policy for a class by the one for all of its driver.
+// inherit completes a class's policy by its driver's policy.
 func inherit(p, all ledger.Policy) ledger.Policy {
 	says := func(f ledger.PolicyFields, set bool) bool { return set || p.Says&f != 0 }
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
@@ -87,15 +84,15 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 		p.TicketsLost = all.TicketsLost
 	}
 	p.Says |= all.Says
-	// A node's slots and the driver's calls are not of a class.
+	// Slots of a node and calls of a driver are not of a class.
 	p.MaxSlots, p.Headroom, p.Workers = all.MaxSlots, all.Headroom, all.Workers
-	p.NetworkFence = all.NetworkFence // nor is what a machine is cut off from
+	p.NetworkFence = all.NetworkFence // a machine is cut off from the whole driver
 	return p
 }
 
-// policyOf returns the policy of a volume: of the policies for the classes of its
-// PersistentVolumes, what forces it last and shares it least. One that is attached for a
-// PersistentVolume that is gone may have been of any class of its driver.
+// policyOf returns the policy of a volume: of its PersistentVolumes' policies, the strictest values, with
+// the latest force and the least sharing. A volume attached for a deleted PersistentVolume may be of any
+// class of its driver.
 func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
 	var first string
 	names := v.PVs()
@@ -121,8 +118,8 @@ func classOf(s ledger.Snapshot, name string) string {
 	return ""
 }
 
-// strictestOfAll is a policy made stricter by all policies of a driver, but for the
-// delay of a detach: nobody comes back for a volume whose PersistentVolume is gone.
+// strictestOfAll makes a policy stricter by all policies of a driver, except the detach delay: no user
+// returns for a volume without a PersistentVolume.
 func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledger.Policy {
 	delay := policy.DetachDelay
 	policy = strictest(s, policy, PolicyFor(s, driver, ""))
@@ -133,8 +130,8 @@ func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledg
 	return policy
 }
 
-// strictest is a policy that permits for an attached volume what two others both
-// permit. What concerns pods that are placed, or the whole driver, is as in the first.
+// strictest permits for an attached volume only what both policies permit. Values for pods being placed, or
+// for the whole driver, come from the first.
 func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
 	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
@@ -156,7 +153,7 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	return a
 }
 
-// longer is the later of two rules' times, of which each may be never.
+// longer is the later of two rules' times; either may be never.
 func longer(a, b time.Duration) time.Duration {
 	if a < 0 || b < 0 {
 		return never
@@ -164,8 +161,7 @@ func longer(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// afterPodGone is the time of the rule for a volume: its policy's, else the whole
-// cluster's.
+// afterPodGone is the time of the rule for a volume: its policy's, else the cluster's.
 func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
 	switch {
 	case p.AfterPodGone != nil:
@@ -176,7 +172,7 @@ func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
 	return DefaultAfterPodGone
 }
 
-// setOr is what a policy sets, or what is so without it.
+// setOr is a policy's value, or the default.
 func setOr[T any](set *T, otherwise T) T {
 	if set == nil {
 		return otherwise
@@ -196,8 +192,8 @@ func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
 	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
 }
 
-// ticketsDeleted and ticketsLost are after which times tickets end at a node whose Node is gone, and
-// at one that is not Ready.
+// ticketsDeleted and ticketsLost are the times after which tickets end at a deleted node, and at a node
+// that is not Ready.
 func ticketsDeleted(p ledger.Policy) time.Duration {
 	return setOr(p.TicketsDeleted, DefaultAfterNodeDeleted)
 }
@@ -206,12 +202,12 @@ func ticketsLost(p ledger.Policy) time.Duration {
 	return setOr(p.TicketsLost, never)
 }
 
-// Policy is the policy for what somebody needs, which need not be a volume yet.
+// Policy is the policy of a need, with or without a volume.
 func (n Need) Policy(s ledger.Snapshot) ledger.Policy {
 	return PolicyFor(s, n.Volume.Driver, n.class())
 }
 
-// class is the StorageClass of what somebody needs; empty where it has none.
+// class is the StorageClass of a need; empty: none.
 func (n Need) class() string {
 	if n.Claim == nil {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// What the policy for a class says nothing of is as the policy for the whole driver
-// has it; what it says counts, also where that is the default. A node's slots and
-// the driver's calls are the driver's, whatever a policy for a class says.
+// A class's policy inherits unset fields. Set fields count, also with a default value. Slots and calls are
+// always the driver's.
 func TestPolicyOfClassInherits(t *testing.T) {
 	type policy = ledger.Policy
 	duration := func(d *time.Duration) any {
@@ -32,7 +31,7 @@ func TestPolicyOfClassInherits(t *testing.T) {
 	loose, strict := ledger.MaxUnreachable{Percent: 90}, ledger.MaxUnreachable{Percent: 100, Nodes: 3}
 	for name, test := range map[string]struct {
 		driver, class policy
-		says          ledger.PolicyFields // the class's policy, of fields with the value zero
+		says          ledger.PolicyFields // the class's policy, with fields of value zero
 		get           func(policy) any
 		absent, set   any
 	}{
@@ -93,7 +92,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 	}
 }
 
-// No field of a policy is forgotten when one inherits from another.
 func TestPolicyOfClassInheritsEverything(t *testing.T) {
 	var full ledger.Policy
 	value := reflect.ValueOf(&full).Elem()

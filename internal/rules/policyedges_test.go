@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The policy of a volume is that of its class; of several classes the strictest of theirs. Of
-// which it was is not known once its PersistentVolume is gone, and then those of all classes
-// count, but for the delay. What stands for a volume that is yet to be is of no class.
+// A volume has the strictest policy of its classes. Without its PersistentVolume all classes count, except
+// for the delay.
 func TestPolicyOfAVolume(t *testing.T) {
 	policy := func(class string, minutes time.Duration) ledger.Event {
 		after := minutes * time.Minute
@@ -46,8 +45,8 @@ func TestPolicyOfAVolume(t *testing.T) {
 	}
 }
 
-// The strictest of two policies permits what both do, asks for what one asks for, and takes a
-// volume for exclusive if one does. Which of the two comes first makes no difference.
+// The strictest of two policies permits what both permit, requires what either requires, and is exclusive
+// if either is, in any order.
 func TestStrictest(t *testing.T) {
 	type policy = ledger.Policy
 	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot

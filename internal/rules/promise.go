@@ -8,18 +8,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// onlyPromised as the Detail of HeldElsewhere says that the node which is named is to have the volume,
-// and that another one has it still.
+// onlyPromised is the Detail of HeldElsewhere if the named node gets the volume next and another still has
+// it.
 const onlyPromised = "promised"
 
-// heldBack says why an exclusive volume would not come to a node for a request,
-// though nobody living elsewhere claims it against that: another node has it, or
-// is promised it, by the hold as it is to be; or a grant elsewhere may be on its
-// way. Grant asks before it gives anything, and Fit where it has passed somebody
-// over (view.free), so that who is placed is not refused for that afterwards.
+// heldBack says why an exclusive volume would not come to a node for a request, without a living rival
+// elsewhere: the planned hold gives or promises it to another node, or a grant elsewhere may be in flight.
+// Grant asks this before it gives anything, and Fit after it has passed a user over (view.free), so that a
+// placed request is not refused afterwards.
 //
-// Grant asks with the request's grant in the snapshot. For Fit that makes no
-// difference: it asks only where others live at the node, or migrate to it.
+// Grant asks with the request's grant in the snapshot. For Fit that makes no difference: it asks only if
+// users live at the node, or migrate to it.
 func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, bool) {
 	if p.fencedTicket(r, n) {
 		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
@@ -31,8 +30,9 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 	return Reason{}, false
 }
 
-// fencedTicket says whether a ticket has the volume at another node that is fenced. Whoever relies on the fence has
-// that ticket told first that it gives way, and waits until then: once it is told, no fence that ends makes two of them.
+// fencedTicket says whether a ticket has the volume at another node that is fenced. A request that relies
+// on the fence waits until that ticket is told to yield: afterwards the end of a fence can't make two
+// holders.
 func (p *planner) fencedTicket(r Request, n ledger.NodeName) bool {
 	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
 		return place.Node != n && fenced(p.snapshot, p.volume, place.Node, p.now) && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
@@ -41,8 +41,8 @@ func (p *planner) fencedTicket(r Request, n ledger.NodeName) bool {
 	})
 }
 
-// heldElsewhere is the reason that a hold gives a volume to another node: the one
-// that it is promised to, else the one that has it.
+// heldElsewhere is the reason that a hold gives a volume to another node: the promised node, else the
+// holder's.
 func (p *planner) heldElsewhere(name string) Reason {
 	reason := Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: p.hold.Node}
 	if p.hold.Next.Node != "" {

@@ -44,10 +44,8 @@ func podNamed(name string) ledger.Requester {
 	return ledger.Requester{Namespace: "s", Name: name, UID: name}
 }
 
-// A granted ticket is not taken back for a hold that was written when somebody
-// seemed to live at the node that has the volume: nobody does, and the next hold
-// promises it again. Otherwise grants and refusals may follow each other for
-// ever; found by the explorer. With somebody who lives there the ticket is lost.
+// A hold from when a user seemed to live at the volume's node takes back no grant if there is none:
+// otherwise grants and refusals may alternate forever (found by the explorer).
 func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	asks := asksFor("asks", ledger.TypeManual, "n2")
@@ -71,7 +69,7 @@ func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	}
 }
 
-// A ticket waits for what denies it, with the reason on it, and nothing is left to do about it.
+// A ticket waits for a denying reason, reports it, and nothing remains to do.
 func TestWhoWaitsForASlotIsSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
 	full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// made has a Node made with a providerID, as a kubelet does that has been told it (--provider-id).
+// made makes a Node with a providerID, as a kubelet with --provider-id.
 func (s *script) made(provider, line string) {
 	s.lag = true
 	a := parse(line)
@@ -19,13 +19,13 @@ func (s *script) made(provider, line string) {
 	n.ProviderID = provider
 	s.put(n)
 	first := slices.IndexFunc(s.watch, func(c world.Change) bool { return c.Kind == world.Nodes })
-	s.watch = slices.Delete(s.watch, first, first+1) // as it was before it had it
+	s.watch = slices.Delete(s.watch, first, first+1) // the Node before it had a providerID
 	s.lag = false
 	s.flush()
 }
 
-// A volume that has left a machine which is replaced, by time or since a person has looked and deleted its VolumeAttachment, is not in
-// doubt at the next machine of that name, which has got it since, and is well.
+// A volume that has left a replaced machine, by time or a person's action, is not in doubt at the next
+// machine of that name.
 func TestReplacedMachineWithProviderID(t *testing.T) {
 	for name, test := range map[string]struct {
 		how   []string

@@ -9,22 +9,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MaxWaiting is how many tickets of one namespace are decided on at a node at a time: those
-// that rank first. A node has room for fewer volumes than that. Whoever may make tickets makes as many as they like, and each
-// change at the node has all of them decided on; so the others wait until some of these
-// are granted or gone, and until then count as those that rank last.
+// MaxWaiting is the number of tickets of one namespace that are decided on at a node at a time: the first
+// in rank. A node has room for fewer volumes. A tenant may make any number of tickets, and each change at
+// the node has all of them decided on: the rest wait until some are granted or deleted, and rank last until
+// then.
 //
-// A ticket counts as several if its volumes have more than usualLooks users together, since
-// the decision on it looks at each user.
+// A ticket counts as several if its volumes have more than usualLooks users together: its decision looks at
+// each user.
 const (
 	MaxWaiting = 256
 	usualLooks = 256
 )
 
-// Queue is the pending tickets of a node, for decisions on the same facts. They are decided
-// on in the order of their rank, each once, so that these decisions agree with each other,
-// and together cost little more than in proportion to the tickets. Not safe for parallel
-// use.
+// Queue holds the pending tickets of a node, for decisions on the same facts. Each is decided on once, in
+// the order of rank: the decisions agree, and cost little more than in proportion to the tickets. Not safe
+// for parallel use.
 type Queue struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
@@ -32,41 +31,41 @@ type Queue struct {
 	now      time.Time
 	line     *Line
 
-	tickets []*ledger.Ticket             // in the order of their rank
+	tickets []*ledger.Ticket             // in the order of rank
 	looks   int                          // see Looks
-	ranks   []Request                    // theirs
-	behind  map[ledger.TicketID]bool     // those that MaxWaiting leaves out
-	decided map[ledger.TicketID]decision // on the first of them
-	next    int                          // how many these are
-	served  int                          // how many pods of the line rank before these
-	keeping []*Waiter                    // those of them for which slots are kept here
+	ranks   []Request                    // of the tickets
+	behind  map[ledger.TicketID]bool     // the tickets beyond MaxWaiting
+	decided map[ledger.TicketID]decision // on the first tickets
+	next    int                          // the number of decided tickets
+	served  int                          // the pods of the line before these
+	keeping []*Waiter                    // the pods with slots kept here
 
 	waitsElsewhere bool // see WaitsElsewhere
 
 	slots     slots
-	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, as it is needed
-	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, as they are needed
+	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, filled on demand
+	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, filled on demand
 	weights   map[ledger.VolumeID]int       // filled by weight
 }
 
-// WaitsElsewhere says whether the decisions so far let a ticket wait for a ticket at another node, which
-// may lose its chance without an event that concerns this node.
+// WaitsElsewhere says whether a decision so far has a ticket wait for a ticket at another node. That one
+// may lose its chance without an event at this node.
 func (q *Queue) WaitsElsewhere() bool { return q.waitsElsewhere }
 
-// decision is what Grant says of a ticket.
+// decision is the verdict of Grant on a ticket.
 type decision struct {
 	verdict Verdict
-	gets    bool // it is granted, or will be as soon as it is known that another one is not
+	gets    bool // granted, or as soon as another ticket is known not to be
 }
 
-// ranked is the users of a NodeVolume: first those that are more than tickets which are
-// not granted, then those of these that contend, in the order of their rank.
+// ranked holds the users of a NodeVolume: first all except pending tickets, then the contending pending
+// tickets in rank order.
 type ranked struct {
 	users  []ledger.User
 	asking []Request
 }
 
-// Queue returns the pending tickets of a node, where no pod waits.
+// Queue returns the pending tickets of a node, without waiting pods.
 func (a Arbiter) Queue(s ledger.Snapshot, n ledger.NodeName, now time.Time) *Queue {
 	return a.Line(s, nil, now).At(n)
 }
@@ -84,12 +83,11 @@ func (l *Line) queue(n ledger.NodeName) *Queue {
 	return q
 }
 
-// Tickets lists the pending tickets: who ranks first comes first, so that nobody is
-// refused for the sake of one who is refused after him.
+// Tickets lists the pending tickets by rank, so that no ticket is refused for a later ticket that is
+// refused too.
 func (q *Queue) Tickets() []*ledger.Ticket { return q.tickets }
 
-// Looks returns how many users of volumes the decisions have compared with those who ask, since
-// most of the cost of a round is there.
+// Looks returns the number of comparisons of volumes' users with requests: the main cost of a round.
 func (q *Queue) Looks() int { return q.looks }
 
 func (q *Queue) look() {
@@ -98,8 +96,8 @@ func (q *Queue) look() {
 	}
 }
 
-// rank sorts the tickets, and leaves out those that are too many of a namespace. A ticket whose grant was sent
-// counts as granted, and asks no more.
+// rank sorts the tickets, and leaves out those beyond a namespace's limit. A ticket with a sent grant
+// counts as granted, not as pending.
 func (q *Queue) rank(node *ledger.Node) {
 	q.ranks = make([]Request, 0, len(node.Tickets))
 	for _, id := range node.Tickets {
@@ -124,8 +122,8 @@ func (q *Queue) rank(node *ledger.Node) {
 	}
 }
 
-// weight is at how many users, and places without any that matter, a decision on a ticket may
-// look.
+// weight is the number of users, and of places without relevant users, that a decision on a ticket may look
+// at.
 func (q *Queue) weight(t *ledger.Ticket) int {
 	sum := 0
 	for _, id := range q.snapshot.TicketAt(t.ID) {
@@ -143,12 +141,12 @@ func (q *Queue) weight(t *ledger.Ticket) int {
 	return sum
 }
 
-// fewUsers is up to how many users of a NodeVolume are looked at as they come, and of
-// how many tickets a verdict says at most that they keep a volume.
+// fewUsers is the number of users of a NodeVolume up to which they are checked in any order, and the
+// maximum of tickets that a verdict names as keeping a volume.
 const fewUsers = 16
 
-// blockers are the users of a NodeVolume that may keep a volume from a request. Of the
-// tickets that rank before it and contend, the first few are enough.
+// blockers are the users of a NodeVolume that may keep a volume from a request. Of the contending tickets
+// before it, the first few are enough.
 func (q *Queue) blockers(p *ledger.NodeVolume, r Request) []ledger.User {
 	if q == nil || len(p.Users) <= fewUsers {
 		return p.Users
@@ -184,8 +182,7 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 	return k
 }
 
-// Grant decides on a whole ticket of the queue: all of its volumes, or none. See
-// Arbiter.Grant.
+// Grant decides on a whole ticket of the queue: all of its volumes, or none. See Arbiter.Grant.
 func (q *Queue) Grant(t *ledger.Ticket) Verdict {
 	verdict, _ := q.decision(t)
 	return verdict
@@ -195,7 +192,7 @@ func (q *Queue) decision(t *ledger.Ticket) (v Verdict, gets bool) {
 	rank := ticketAsks(t)
 	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
 		q.keepForPods(q.ranks[q.next])
-		if before := q.tickets[q.next]; !before.InDoubt { // one in doubt has its slots, as if it were granted
+		if before := q.tickets[q.next]; !before.InDoubt { // a ticket in doubt has its slots, like a granted one
 			q.handOut(before)
 		}
 	}
@@ -207,7 +204,7 @@ func (q *Queue) decision(t *ledger.Ticket) (v Verdict, gets bool) {
 	return d.verdict, d.gets
 }
 
-// handOut decides on a ticket, and hands out what it gets to it.
+// handOut decides on a ticket, and hands out its slots.
 func (q *Queue) handOut(t *ledger.Ticket) {
 	r := ticketAsks(t)
 	if !q.behind[t.ID] { // a ticket that is left out needs nothing yet
@@ -223,12 +220,12 @@ func (q *Queue) handOut(t *ledger.Ticket) {
 	}
 }
 
-// decide decides on a ticket, for which those that rank before have been decided on.
+// decide decides on a ticket after all earlier ones.
 func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	a, s := q.arbiter, q.snapshot
 	w := view{arbiter: a, snapshot: s, request: r, node: t.Node, now: q.now, queue: q}
 	if lost := w.fenced(); len(lost) > 0 {
-		return decision{verdict: refuse(lost)} // before all else: whoever waits for this ticket to give way sees that it has
+		return decision{verdict: refuse(lost)} // before all else: waiters for this ticket see that it has yielded
 	}
 	if away := leaves(s, t, q.now); len(away) > 0 {
 		return decision{verdict: refuse(away)}
@@ -241,7 +238,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	}
 	verdict := w.judge(nil)
 	if node := s.Node(t.Node); t.Node != ledger.Detached && (node == nil || !node.Exists) {
-		// Without a node nothing else that waits says anything new.
+		// Without a node, other waiting reasons add nothing.
 		reasons := slices.DeleteFunc(slices.Clone(verdict.Reasons), func(r Reason) bool { return outcomeOf(r.Code) == Wait })
 		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
 	}
@@ -259,12 +256,12 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if verdict.Allowed() {
 		verdict = q.first(w)
 	}
-	// Who waits only until it is known whether another ticket is granted has its slots meanwhile.
+	// A ticket that waits only for another ticket's decision has its slots meanwhile.
 	return decision{verdict: verdict, gets: verdict.Allowed() || verdict.First().Code == NotGranted}
 }
 
-// outranked says to whom a ticket that yields would lose a volume as soon as it is granted: the
-// volume is at its node for others, who have the time of their notice, and then goes elsewhere.
+// outranked lists the users to which a yielding ticket would lose a volume right after its grant: the
+// volume is at its node for others during their notice, and then goes elsewhere.
 func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	if !t.Type.Yields() {
 		return nil
@@ -282,8 +279,8 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	return nil
 }
 
-// committed says why a ticket is not granted a volume that nobody who counts claims: a leader before may have granted
-// it elsewhere, or the hold will give it to another node.
+// committed says why a ticket is not granted a volume without rivals: an earlier leader may have granted it
+// elsewhere, or the hold will give it to another node.
 func (q *Queue) committed(r Request, t *ledger.Ticket) Verdict {
 	s := q.snapshot
 	granted := s.With(&ledger.Delta{Granted: t.ID})

@@ -18,8 +18,7 @@ import (
 
 var queueTime = time.Unix(1_700_000_000, 0)
 
-// crowd draws a node at which more users share a few volumes than a queue looks at as
-// they come: pods, tickets of every rank, phase and namespace, some of them in doubt.
+// crowd draws a node at which more users share a few volumes than a queue checks in any order.
 func crowd(t *rapid.T) *ledger.Ledger {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -59,8 +58,8 @@ func crowd(t *rapid.T) *ledger.Ledger {
 	return l
 }
 
-// TestQueueCountsAsOneByOne compares what a queue works out once for all tickets of a
-// node with what a look at each of the others says, for each of them.
+// TestQueueCountsAsOneByOne compares the queue's shared results with a check of all other tickets one by
+// one, for each ticket of a node.
 func TestQueueCountsAsOneByOne(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		s := crowd(t).Snapshot()
@@ -102,8 +101,8 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 	})
 }
 
-// fullOneByOne says whether a request asks for more slots than are left by who stays, and by
-// those that rank before: who gets its volumes, and who keeps slots for them.
+// fullOneByOne says whether a request needs more slots than remain after users that stay and earlier
+// tickets, both granted ones and those that keep slots.
 func fullOneByOne(w view, given, kept map[ledger.VolumeID]bool) bool {
 	all, fresh := map[ledger.VolumeID]bool{}, false
 	for v := range w.snapshot.Volumes() {
@@ -128,9 +127,8 @@ func fullOneByOne(w view, given, kept map[ledger.VolumeID]bool) bool {
 	return fresh && len(all) > 4
 }
 
-// What a ticket gets depends on those that rank before it: not on those that rank after it,
-// nor on what it or one of these has been told. Otherwise two tickets may be told each to
-// wait for the other, or by turns that they wait and that they don't.
+// A ticket's outcome depends on earlier tickets only. Otherwise two tickets may wait for each other, or
+// alternate between waiting and not.
 func TestRankedAfterChangesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := crowd(t)
@@ -166,8 +164,8 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 	})
 }
 
-// blockedOneByOne says whether anybody, at another node or for a volume of one pod
-// anywhere, keeps an exclusive volume from the request.
+// blockedOneByOne says whether a user at another node, or for a volume of one pod anywhere, keeps an
+// exclusive volume from the request.
 func blockedOneByOne(w view, v *ledger.Volume) bool {
 	living, others, foreigners := false, false, false
 	for i := range v.NodeVolumes {
@@ -187,11 +185,10 @@ func blockedOneByOne(w view, v *ledger.Volume) bool {
 			}
 		}
 	}
-	return foreigners || others && !living // who merely asks elsewhere waits for those who live here
+	return foreigners || others && !living // a pending ticket elsewhere waits for users that live here
 }
 
-// A queue leaves out what is too many of one namespace, and tells it so; who is left out
-// keeps nobody from anything, and pods' tickets do not give way to others.
+// A queue leaves out tickets beyond a namespace's limit, tells them, and lets them keep nothing.
 func TestQueueLeavesOutTooMany(t *testing.T) {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -233,8 +230,8 @@ func TestQueueLeavesOutTooMany(t *testing.T) {
 	}
 }
 
-// A pod or ticket may not ask for more volumes than a VolumeTicket lists; volumes that
-// need no attachment do not count.
+// A pod or ticket may ask for no more volumes than a VolumeTicket lists. Volumes that need no attachment
+// don't count.
 func TestTooManyVolumes(t *testing.T) {
 	l := ledger.New()
 	l.Apply(queueTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
@@ -263,7 +260,7 @@ func TestTooManyVolumes(t *testing.T) {
 	}
 }
 
-// However many keep a volume from somebody, a verdict names a few.
+// A verdict names a few of many users that keep a volume.
 func TestVerdictNamesAFew(t *testing.T) {
 	var reasons []Reason
 	for i := range 5 * MaxVolumes {
@@ -275,7 +272,7 @@ func TestVerdictNamesAFew(t *testing.T) {
 	}
 }
 
-// An audit decides on all tickets that wait, and at each node together.
+// An audit decides on all waiting tickets, once per node.
 func TestAuditOfManyTicketsCostsInProportion(t *testing.T) {
 	cost := func(n int) float64 {
 		l := ledger.New()

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Of many users of a volume at a node, those may keep it from a request who are more than
-// tickets that ask, as they come, and the first of the tickets that rank before and contend.
+// Of many users, blockers are all except pending tickets, and the first contending tickets before the
+// request.
 func TestBlockersOfManyUsers(t *testing.T) {
 	facts := []ledger.Event{
 		dataAt("lives", "dead", ledger.PodLive), dataAt("leaves", "dead", ledger.PodTerminating),
@@ -19,7 +19,7 @@ func TestBlockersOfManyUsers(t *testing.T) {
 		asksAt("told", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }),
 	}
 	const asking = 2 * fewUsers
-	for i := range asking { // the youngest has the name that sorts first
+	for i := range asking { // the youngest has the first name
 		facts = append(facts, asksAt("t"+strconv.Itoa(10+i), ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created = int64(asking - i) }))
 	}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, alive)...)
@@ -45,8 +45,7 @@ func TestBlockersOfManyUsers(t *testing.T) {
 	}
 }
 
-// A ticket that may be granted already is decided on by itself, and so is one that the queue
-// does not know: those that rank after it have taken nothing from it.
+// A ticket that may be granted already, or that the queue does not know, is decided on by itself.
 func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	of := func(name, pv string, created int64) ledger.Event {
 		return asksAt(name, ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Created, k.Volumes = created, []ledger.TicketVolume{{PersistentVolume: pv}} })
@@ -79,8 +78,8 @@ func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	}
 }
 
-// One that may be granted already is not decided on, and so takes no place of the tickets that
-// are decided on at a time. Who is left out for their number may ask for what is not there.
+// A ticket that may be granted already is not decided on, and does not count for MaxWaiting. Tickets that
+// are left out may ask for missing volumes.
 func TestHowManyAreDecidedOn(t *testing.T) {
 	id := func(i int) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: strconv.Itoa(1000 + i)} }
 	facts := []ledger.Event{alive}

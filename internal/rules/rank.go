@@ -6,22 +6,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Weights say what Rank prefers; only their proportions matter. The zero value
-// stands for DefaultWeights.
+// Weights are the preferences of Rank; only their proportions matter. Zero means DefaultWeights.
 type Weights struct {
-	Held    int64 // the node that has the volume, for somebody
+	Held    int64 // the node that has the volume for a user
 	Near    int64 // a node where the volume still is
 	Balance int64 // free slots
 }
 
-// DefaultWeights put where the volume is before how much room there is.
+// DefaultWeights prefer the volume's location to free room.
 func DefaultWeights() Weights { return Weights{Held: 100, Near: 60, Balance: 20} }
 
-// MaxRank is the best value of Rank, that of kube-scheduler's node scores.
+// MaxRank is the best value of Rank, as in kube-scheduler's node scores.
 const MaxRank = 100
 
-// Rank scores a node for a request from 0 to MaxRank, higher is better: where
-// the volumes are first, then the balance of free slots after placing it.
+// Rank scores a node for a request from 0 to MaxRank, higher is better: by the location of the volumes
+// first, then by free slots after the placement.
 func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights Weights) int64 {
 	if weights == (Weights{}) {
 		weights = DefaultWeights()
@@ -33,7 +32,7 @@ func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights W
 	var sum int64
 	for _, need := range r.Needs {
 		if !s.AttachRequired(need.Volume.Driver) {
-			continue // it is as near to each node
+			continue // it is equally near to each node
 		}
 		sum += near(s, need, n, weights) + balance(s, n, need, weights)
 	}
@@ -54,8 +53,7 @@ func near(s ledger.Snapshot, need Need, n ledger.NodeName, w Weights) int64 {
 	return 0
 }
 
-// balance is the share of the driver's slots at the node that are free once the
-// volume is there.
+// balance is the share of the driver's free slots at the node with the volume there.
 func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
 	node := s.Node(n)
 	state := node.Driver(need.Volume.Driver)

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Four nodes of four slots: one where the volume is used, one where it only
-// still is, one that is empty, and one that is half full.
+// Four nodes of four slots: one with the volume in use, one with the unused volume, one empty, and one half
+// full.
 func TestRank(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	disk := func(claim string, access ledger.Access) ledger.VolumeID {
@@ -54,7 +54,7 @@ func TestRank(t *testing.T) {
 		want    []ledger.NodeName
 	}{
 		"by default":                   {rules.Weights{}, nodes},
-		"room only":                    {rules.Weights{Balance: 100}, nodes}, // the volume takes no further slot where it is
+		"room only":                    {rules.Weights{Balance: 100}, nodes}, // the volume takes no further slot in its place
 		"where it still is before use": {rules.Weights{Held: 10, Near: 100, Balance: 20}, []ledger.NodeName{"still", "used", "empty", "half"}},
 	} {
 		ranked := slices.Clone(nodes)
@@ -72,8 +72,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// Weights that leave nothing to rank by rank all nodes alike, and a request without
-// volumes, too.
+// If weights or volumes give no preference, all nodes rank alike.
 func TestRankByNothing(t *testing.T) {
 	s := ledger.New().Snapshot()
 	need := rules.Request{Needs: []rules.Need{{Name: "data"}}}
@@ -87,7 +86,7 @@ func TestRankByNothing(t *testing.T) {
 	}
 }
 
-// A node where the driver is not, or may have no volume, has no room to rank by.
+// A node without the driver, or with no room for volumes, gets no points for room.
 func TestRankWithoutRoom(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	for n, limit := range map[ledger.NodeName]int32{"none": 0, "some": 2, "any": ledger.NoLimit} {
@@ -104,8 +103,8 @@ func TestRankWithoutRoom(t *testing.T) {
 	}
 }
 
-// A volume is not near where it is being detached, nor where a kubelet merely lists it; and
-// a full node has no room for it.
+// A volume is not near where it is being detached, or where only a kubelet lists it. A full node has no
+// room for it.
 func TestRankOfWhatIsLeft(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	disk := func(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: handle} }

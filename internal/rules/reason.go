@@ -19,9 +19,9 @@ const (
 	ClaimLost      ledger.Code = "ClaimLost"
 	ClaimDeleting  ledger.Code = "ClaimDeleting"
 	VolumeDeleting ledger.Code = "VolumeDeleting"
-	Outranked      ledger.Code = "Outranked"    // gives way to a ticket that ranks before
+	Outranked      ledger.Code = "Outranked"    // yields to an earlier ticket
 	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
-	NodeFenced     ledger.Code = "NodeFenced"   // what is at the node no longer counts
+	NodeFenced     ledger.Code = "NodeFenced"   // users at the node no longer count
 	TooManyVolumes ledger.Code = "TooManyVolumes"
 )
 
@@ -30,8 +30,8 @@ const (
 	ClaimUnbound           ledger.Code = "ClaimUnbound" // Immediate binding is under way
 	HeldElsewhere          ledger.Code = "HeldElsewhere"
 	StaysDetached          ledger.Code = "StaysDetached"          // for a ticket with spec.detached
-	IncompatibleParameters ledger.Code = "IncompatibleParameters" // somebody has it there, attached otherwise
-	SELinuxConflict        ledger.Code = "SELinuxConflict"        // a pod has it there, mounted with another SELinux label
+	IncompatibleParameters ledger.Code = "IncompatibleParameters" // a user has it there with other parameters
+	SELinuxConflict        ledger.Code = "SELinuxConflict"        // a pod has it there with another SELinux label
 	UsedByOtherPod         ledger.Code = "UsedByOtherPod"         // ReadWriteOncePod
 	DriverNotRegistered    ledger.Code = "DriverNotRegistered"
 	NodeMissing            ledger.Code = "NodeMissing"
@@ -44,26 +44,26 @@ const (
 	Detaching              ledger.Code = "Detaching"
 	DetachFailed           ledger.Code = "DetachFailed"
 	DetachUnanswered       ledger.Code = "DetachUnanswered" // neither done nor refused for a while
-	KeptByFinalizer        ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
+	KeptByFinalizer        ledger.Code = "KeptByFinalizer"  // detached, but its VolumeAttachment stays
 	InUse                  ledger.Code = "InUse"
-	InUseUnexplained       ledger.Code = "InUseUnexplained"  // and not attached there
-	StagedAtNode           ledger.Code = "StagedAtNode"      // and the kubelet does not list it
-	UnstageUnanswered      ledger.Code = "UnstageUnanswered" // a call to unstage it may yet have its effect
+	InUseUnexplained       ledger.Code = "InUseUnexplained"  // but not attached there
+	StagedAtNode           ledger.Code = "StagedAtNode"      // but the kubelet does not list it
+	UnstageUnanswered      ledger.Code = "UnstageUnanswered" // a call to unstage it may still take effect
 	InUseUnknown           ledger.Code = "InUseUnknown"
 	NodeUnreachable        ledger.Code = "NodeUnreachable"
 	DetachDelayed          ledger.Code = "DetachDelayed"
 	ForeignAttachment      ledger.Code = "ForeignAttachment"
 	TooManyTickets         ledger.Code = "TooManyTickets" // of one namespace, at one node
-	SlotsNotKept           ledger.Code = "SlotsNotKept"   // lacks only slots, and keeps none that come free
-	NeverAttached          ledger.Code = "NeverAttached"  // so that nothing keeps it from nodes
-	NoNode                 ledger.Code = "NoNode"         // none can take the volumes of a ticket with spec.wherever
-	LeavesNode             ledger.Code = "LeavesNode"     // a ticket with onDrain: Move, from one that is emptied or gone
-	VolumeMissing          ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
-	NodeReplaced           ledger.Code = "NodeReplaced"   // attached by another name of the driver for the node
-	VolumeReplaced         ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now
+	SlotsNotKept           ledger.Code = "SlotsNotKept"   // lacks only slots, and keeps none of them
+	NeverAttached          ledger.Code = "NeverAttached"  // nothing can keep it from nodes
+	NoNode                 ledger.Code = "NoNode"         // no node takes the volumes of a ticket with spec.wherever
+	LeavesNode             ledger.Code = "LeavesNode"     // a ticket with onDrain: Move, from a drained or deleted node
+	VolumeMissing          ledger.Code = "VolumeMissing"  // the claim's PersistentVolume is not seen yet
+	NodeReplaced           ledger.Code = "NodeReplaced"   // attached under another name of the driver for the node
+	VolumeReplaced         ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that has another volume now
 )
 
-// Message says the reason in words a user of Kubernetes understands.
+// Message returns the reason in words for a user of Kubernetes.
 func (r Reason) Message() string {
 	if words := rowOf(r.Code).words; words != nil {
 		return words(r)
@@ -71,15 +71,13 @@ func (r Reason) Message() string {
 	return string(r.Code)
 }
 
-// noTimeForces as a Reason's Seconds says that no rule of force will ever be
-// over by time alone.
+// noTimeForces as a Reason's Seconds says that time alone permits no forced detach.
 const noTimeForces = -1
 
-// anothersTime as a Reason's Seconds says that kube-controller-manager forces the detach. It counts its
-// time from when no pod there has a running container, by its own view, and writes that nowhere.
+// anothersTime as a Reason's Seconds says that kube-controller-manager forces the detach. Its time starts
+// when it sees no running container of the node's pods, and is written nowhere.
 const anothersTime = -2
 
-// howUnreachable says in what way nothing is heard of a node.
 func (r Reason) howUnreachable() string {
 	if r.NodeDeleted {
 		return "whose Node was deleted"
@@ -87,7 +85,7 @@ func (r Reason) howUnreachable() string {
 	return "which is not ready"
 }
 
-// waysOut names what ends the wait for a node that is not ready or was deleted.
+// waysOut names what ends the wait for a node that is not ready or deleted.
 func (r Reason) waysOut() string {
 	var b strings.Builder
 	when := "; at once when"
@@ -105,7 +103,7 @@ func (r Reason) waysOut() string {
 	default:
 		b.WriteString("It is not detached by force while a pod at that node uses it")
 	}
-	if r.NodeDeleted { // there is nothing that could be tainted
+	if r.NodeDeleted { // there is no Node to taint
 		b.WriteString(when + " the machine's kubelet makes the Node again")
 	} else {
 		b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
@@ -116,11 +114,10 @@ func (r Reason) waysOut() string {
 	return b.String()
 }
 
-// forcedIn begins the sentence that says how much of a rule's time is left.
+// forcedIn begins the sentence with the remaining time of a rule.
 const forcedIn = "It is detached by force in "
 
-// ForcedIn is how much of a rule's time was left when a message of a Reason was written;
-// false for a message that names no time.
+// ForcedIn returns the remaining time of a rule in a Reason's message; false: no time in it.
 func ForcedIn(message string) (time.Duration, bool) {
 	_, rest, _ := strings.Cut(message, forcedIn)
 	text, _, ended := strings.Cut(rest, ";")
@@ -128,7 +125,7 @@ func ForcedIn(message string) (time.Duration, bool) {
 	return left, ended && err == nil
 }
 
-// since is since when, in words, where that is known.
+// since is the start in words, if known.
 func (r Reason) since() string {
 	if r.Since == 0 {
 		return ""
@@ -146,7 +143,7 @@ func (r Reason) forWhom() string {
 	return " for " + r.Who.String()
 }
 
-// asked is until when who holds a volume has been asked to let go of it.
+// asked is until when the holder of a volume must let go of it.
 func (r Reason) asked() string {
 	if r.Until == 0 {
 		return ""
@@ -154,7 +151,6 @@ func (r Reason) asked() string {
 	return ", which has been asked to let go of it by " + time.Unix(r.Until, 0).UTC().Format(time.RFC3339)
 }
 
-// codeNames are gRPC's names of its codes.
 func codeNames() []string {
 	return []string{
 		"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
@@ -163,11 +159,11 @@ func codeNames() []string {
 	}
 }
 
-// CodeNamed is the gRPC code of a name, 0 for a name that gRPC doesn't have.
+// CodeNamed returns the gRPC code of a name, or 0 for an unknown name.
 func CodeNamed(name string) int32 { return int32(max(0, slices.Index(codeNames(), name))) }
 
-// said is what the driver said, in its own words, and with the code if they do
-// not name it: attachers write gRPC's own text of an error as a rule, which does.
+// said is the driver's own text, with the code if the text lacks it: attachers usually write gRPC's error
+// text, which has it.
 func (r Reason) said() string {
 	names := codeNames()
 	if r.GRPC <= 0 || int(r.GRPC) >= len(names) || strings.Contains(r.Detail, names[r.GRPC]) {
@@ -176,7 +172,7 @@ func (r Reason) said() string {
 	return r.Detail + " (" + names[r.GRPC] + ")"
 }
 
-// volume names the volume for people, by its claim where that is known.
+// volume names the volume for messages, by its claim if known.
 func (r Reason) volume() string {
 	if r.Claim != "" {
 		return "volume " + r.Claim

@@ -10,10 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What the table of reasons says, for those who act on a reason or tell it.
+// The table of reasons, for code that acts on a reason or reports it.
 
-// rowOf is the row of a code. One that is none of the arbiter's waits, and has no
-// words.
+// rowOf is the row of a code. A code outside the table waits, and has no words.
 func rowOf(c ledger.Code) reasonRow {
 	for i := range reasonTable {
 		if reasonTable[i].code == c {
@@ -23,7 +22,7 @@ func rowOf(c ledger.Code) reasonRow {
 	return reasonRow{code: c, effect: waits, course: lasts, evict: noEviction, during: CallNone, nodes: unfit}
 }
 
-// Codes lists every reason code, what denies first.
+// Codes lists all reason codes, denying ones first.
 func Codes() []ledger.Code {
 	codes := make([]ledger.Code, 0, len(reasonTable))
 	for i := range reasonTable {
@@ -40,14 +39,14 @@ func outcomeOf(c ledger.Code) Outcome {
 	return Wait
 }
 
-// Transient says whether a wait for this reason usually ends by itself, soon, so
-// that it is told only when it has lasted for a while.
+// Transient says whether a wait for this reason usually ends soon by itself: it is reported only after a
+// while.
 func Transient(c ledger.Code) bool {
 	return rowOf(c).course == passes
 }
 
-// DriverCodes lists the codes whose words name only a driver: without what the driver
-// said they are the same for every volume of it, at every node.
+// DriverCodes lists the codes with words that name only a driver: without the driver's own text they are
+// equal for all its volumes and nodes.
 func DriverCodes() []ledger.Code {
 	var codes []ledger.Code
 	for i := range reasonTable {
@@ -58,7 +57,7 @@ func DriverCodes() []ledger.Code {
 	return codes
 }
 
-// CallOf is the driver's call that a reason of this code is about.
+// CallOf is the driver's call of a reason of this code.
 func CallOf(c ledger.Code) Call {
 	return rowOf(c).during
 }
@@ -69,14 +68,14 @@ func (r Reason) LiftedByEviction(n ledger.NodeName) bool {
 	return evict == anyEviction || evict == evictionThere && r.Node == n
 }
 
-// OfNodes is the reason in the words that kube-scheduler puts behind a count of
-// nodes: "3 node(s) exceed max volume count: no free slot …".
+// OfNodes returns the reason in the words that kube-scheduler puts behind a count of nodes: "3 node(s)
+// exceed max volume count: no free slot …".
 func (r Reason) OfNodes() string {
 	return strings.Replace(rowOf(r.Code).nodes, theDriver, r.Driver, 1) + r.Message()
 }
 
-// OfPod is the reason in the words of a scheduler that refuses the pod without a look at the
-// nodes. If kube-scheduler's own plugins refuse the pod, too, the words are theirs.
+// OfPod returns the reason in the words of a scheduler that refuses the pod without checking nodes. If
+// kube-scheduler's own plugins refuse the pod too, the words are theirs.
 func (r Reason) OfPod() string {
 	switch {
 	case r.Code == ClaimMissing && r.Detail == "":
@@ -93,9 +92,8 @@ func (r Reason) OfPod() string {
 	return r.Message()
 }
 
-// RefusedByStock says whether kube-scheduler's own plugins refuse the pod for one of the
-// reasons, too. The pod's condition is then the same as without Moorage. These plugins know
-// neither policies nor tickets.
+// RefusedByStock says whether kube-scheduler's own plugins also refuse the pod for one of the reasons. The
+// pod's condition is then the same as without Moorage. These plugins know neither policies nor tickets.
 func (v Verdict) RefusedByStock() bool {
 	for _, r := range v.Reasons {
 		switch {

@@ -16,9 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// docs/reasons.md explains every code, in the order of the code, and says of
-// each what changes it and what to do. What is said with reasons of others
-// stands below; package arch compares that. How each is treated, too.
+// docs/reasons.md explains each code, sorted, with its causes, the required action and its treatment;
+// package arch compares the other reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
@@ -56,7 +55,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 	}
 }
 
-// Each reason is given in a script, or named in a test of the core: who adds a rule shows that it refuses.
+// Each reason occurs in a script, or in a test of the core: a new rule needs a test of its refusal.
 func TestEveryReasonIsTested(t *testing.T) {
 	var text strings.Builder
 	for _, pattern := range []string{"testdata/*.txt", "*_test.go", "../protocol/*_test.go", "../convert/*_test.go"} {
@@ -80,7 +79,7 @@ func TestEveryReasonIsTested(t *testing.T) {
 	}
 }
 
-// How many tickets and volumes count, and how long a grant is waited for, is as documented.
+// The documented limits of tickets and volumes, and of the wait for a grant, are the code's.
 func TestBoundsAreDocumented(t *testing.T) {
 	for page, bounds := range map[string]map[string]string{
 		"../../docs/reasons.md": {
@@ -102,7 +101,7 @@ func TestBoundsAreDocumented(t *testing.T) {
 	}
 }
 
-// A code has words of its own.
+// Each code has its own words.
 func TestReasonsHaveMessages(t *testing.T) {
 	for _, code := range rules.Codes() {
 		if message := (rules.Reason{Code: code}).Message(); message == string(code) || message == "" {
@@ -111,8 +110,8 @@ func TestReasonsHaveMessages(t *testing.T) {
 	}
 }
 
-// Two claims of different namespaces can lead to one disk. Who waits is not
-// told who of the other namespace has it.
+// Two claims of different namespaces can lead to one disk. A waiting user is not told the names in the
+// other namespace.
 func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	c := newCluster()
 	for _, n := range []ledger.NodeName{"n1", "n2"} {
@@ -151,9 +150,8 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	}
 }
 
-// Who waits for a node that is not ready is told how long until force, that no time forces
-// anything, or what it is that has to go first; and since when a detach has no answer, where
-// that is known.
+// The message about a node that is not ready has the time until force, or why no time forces; and the known
+// start of an unanswered detach.
 func TestMessagesSayWhen(t *testing.T) {
 	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "while a pod at that node uses it"}
 	for seconds, says := range waits {
@@ -174,8 +172,8 @@ func TestMessagesSayWhen(t *testing.T) {
 	}
 }
 
-// What is told of slots says how many are needed where that is more than one, whose limit it is,
-// and whether slots are kept for another; of a driver that refuses more, its own words.
+// The message about slots has the number needed above one, the limit's source, and whether slots are kept
+// for others. A driver's refusal is quoted.
 func TestMessagesOfSlots(t *testing.T) {
 	all := []string{"needed", "AttachPolicy few", "in all", "waits for a slot", "ResourceExhausted", "quota"}
 	few := rules.Reason{Code: rules.NoFreeSlot, Driver: "disk", Node: "n1", Used: 1, Limit: 2, Needed: 1}

@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// reasonRow is all that is known of a reason code. The rows are written without
-// field names, so that a row with a column missing does not compile. What changes
-// a reason and what to do about it stands in docs/reasons.md, which programs quote.
+// reasonRow holds all facts about a reason code. Rows have no field names, so that a row without a column
+// does not compile. Causes and required actions are in docs/reasons.md, which programs quote.
 type reasonRow struct {
 	code    ledger.Code
 	effect  effect
@@ -20,11 +19,11 @@ type reasonRow struct {
 	evict   eviction
 	subject subject
 	during  Call
-	nodes   string // how a scheduler's words begin that count nodes with this reason
+	nodes   string // the start of a scheduler's words for a count of nodes with this reason
 	words   func(Reason) string
 }
 
-// effect is what a reason does to a request.
+// effect is a reason's effect on a request.
 type effect uint8
 
 const (
@@ -32,12 +31,12 @@ const (
 	waits
 )
 
-// course says how a reason ends.
+// course is how a reason ends.
 type course uint8
 
 const (
 	lasts  course = iota + 1
-	passes        // by itself, soon: people are told when it has lasted for a while
+	passes        // by itself, soon: reported only after a while
 )
 
 // eviction says whether fewer pods on a node lift a reason there.
@@ -46,7 +45,7 @@ type eviction uint8
 const (
 	noEviction eviction = iota + 1
 	anyEviction
-	evictionThere // where it is the reason's own node
+	evictionThere // at the reason's own node
 )
 
 // subject is what a reason's words name.
@@ -54,13 +53,13 @@ type subject uint8
 
 const (
 	ofDriver subject = iota + 1 // only a driver
-	ofMore                      // a claim, a node, or figures that differ from node to node
+	ofMore                      // a claim, a node, or numbers that differ from node to node
 )
 
-// Call is the driver's call that a reason is about.
+// Call is a driver's call.
 type Call uint8
 
-// The calls. A reason of CallDetach was given after the detach was proved safe.
+// The calls. A reason of CallDetach follows a proof that the detach is safe.
 const (
 	CallNone Call = iota + 1
 	CallAttach
@@ -73,18 +72,17 @@ const (
 	plain = "node(s) "
 )
 
-// kube-scheduler's own plugins refuse a node for these reasons, too. The words begin with
-// theirs: people, autoscalers and Kubernetes' own suites search for them.
+// kube-scheduler's own plugins refuse a node for these reasons too. The words begin with theirs: people,
+// autoscalers and Kubernetes' own suites search for them.
 const (
 	exceeds      = "node(s) exceed max volume count: "
 	unavailable  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: "
 	mismatches   = "node(s) didn't match PersistentVolume's node affinity: "
 	notInstalled = theDriver + " CSI driver is not installed on the node: "
-	theDriver    = "DRIVER" // stands for the driver's name
+	theDriver    = "DRIVER" // the placeholder of the driver's name
 )
 
-// reasonTable has a row for each code, in the order of docs/reasons.md: what
-// denies first.
+// reasonTable has a row for each code, in the order of docs/reasons.md: denying ones first.
 var reasonTable = [...]reasonRow{
 	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, exceeds, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
@@ -256,10 +254,9 @@ var reasonTable = [...]reasonRow{
 	}},
 }
 
-// waysToKnow names what shows that a volume is not in use at a node whose kubelet may have
-// forgotten it. Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete, and
-// their hold, which says where they are, is written again. Where one of several machines may have it
-// mounted, no boot shows anything.
+// waysToKnow names the proofs that a volume is unused at a node whose kubelet may have forgotten it.
+// Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete, and their hold with its node is
+// written again. If several machines may have it mounted, no boot proves anything.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
 	ways := boot + ", " + taint
@@ -293,7 +290,7 @@ func (r Reason) stagedAtNode() string {
 	return text
 }
 
-// unstageCalled says what a call to unstage a volume that has no answer keeps, and what ends it.
+// unstageCalled says what an unanswered call to unstage a volume keeps, and what ends it.
 func (r Reason) unstageCalled() string {
 	text := fmt.Sprintf("moorage-node has called driver %s to unstage it there, and the driver has not answered with success: the call may take effect at any time, so that the volume neither leaves %s nor goes back to it. "+
 		"That ends when the driver answers another call with success, when the machine is rebooted, or when it is powered off and its node has the taint node.kubernetes.io/out-of-service", r.Driver, r.Node)
@@ -326,8 +323,8 @@ func (r Reason) noFreeSlot() string {
 	return fmt.Sprintf("no free slot of driver %s (%d of %d used%s)", r.Driver, r.Used, r.Limit, policy)
 }
 
-// slotsNotKept says for which volume slots are kept elsewhere; or, without one, that there
-// are too few at all.
+// slotsNotKept names the volume for which slots are kept elsewhere, or says that the node has too few at
+// all.
 func (r Reason) slotsNotKept() string {
 	if r.Volume.IsZero() {
 		return fmt.Sprintf("the ticket needs %d slots of driver %s, and %s has %d in all%s: it can't be granted there, and no slot that comes free is kept for it", r.Needed, r.Driver, r.Node, r.Limit, r.byPolicy())

@@ -9,29 +9,26 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that a kubelet has forgotten stays staged until somebody unstages it. Where its
-// policy says so, the controller orders the moorage-node of the node to do that, through the
-// driver (docs/decisions/0053). The dangerous case is an unstage that takes effect after the
-// volume was mounted there again. So nothing is ordered before it is proved that nobody wants
-// the volume there; and from the order until it has ended, or is withdrawn in a write that
-// shows that no call was begun, the volume is not put back into volumesAttached. A call that
-// was begun ends with the driver's word that nothing is left, or with the boot.
+// A volume that a kubelet has forgotten stays staged until it is unstaged. If its policy says so, the
+// controller orders the node's moorage-node to do that through the driver (docs/decisions/0053). The danger
+// is an unstage that takes effect after a new mount of the volume there. Therefore an order needs a proof
+// that the volume is unwanted there; and the volume is not put back into volumesAttached from the order
+// until its end, or until a withdrawal whose write proves that no call has begun. A call that has begun
+// ends with the driver's success, or with the boot.
 
 // Times of an order.
 const (
-	// OrderLasts is for how long moorage-node may begin to carry an order out, from when it
-	// first read it.
+	// OrderLasts is how long moorage-node may begin an order after its first read.
 	OrderLasts = 30 * time.Second
-	// firstRepairPause is how long the next order for a volume waits after one that led to
-	// nothing; each time twice as long, and at most longestRepairPause.
+	// firstRepairPause is the pause after the first failed order for a volume. It doubles with each
+	// failure, up to longestRepairPause.
 	firstRepairPause   = 10 * time.Second
 	longestRepairPause = 5 * time.Minute
-	// MaxOrders is for how many volumes of a node orders stand at a time.
+	// MaxOrders is the number of volumes of a node with orders at a time.
 	MaxOrders = 32
 )
 
-// repair plans what is to be done about a forgotten volume at a node: that it is ordered to
-// be unstaged, or that an order is withdrawn which is not right any more.
+// repair plans an order to unstage a forgotten volume at a node, or the withdrawal of an outdated order.
 func (p *planner) repair(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
 	if p.Cooperative || node == nil || node.Word == nil || p.volume.ID.NoAttach() {
@@ -53,7 +50,7 @@ func (p *planner) repair(place *ledger.NodeVolume) {
 	}
 }
 
-// rested says whether the pause after orders that led to nothing is over.
+// rested says whether the pause after failed orders is over.
 func (p *planner) rested(node *ledger.Node) bool {
 	left := repairPause(node, p.volume.ID, p.now)
 	if left <= 0 || p.Hurried {
@@ -69,9 +66,9 @@ func (p *planner) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Acti
 	return step
 }
 
-// orderable says whether an order for a volume may be given now, but for the list of pods
-// that comes last: for one that moorage-node has found forgotten where nobody uses it any
-// more; or, whoever wants it by now, to have a call answered that may yet have its effect.
+// orderable says whether an order for a volume may be given now, except for the final list of pods:
+// moorage-node has found the volume forgotten and it is unused there; or an earlier call may still take
+// effect and needs an answer, also if the volume is wanted again.
 func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 	if !node.Exists || !node.Managed || !ready(node) || place.Reported || saysNothing(node, p.volume.ID, p.now) || !canRepair(node) ||
 		len(node.Word.Standing()) >= MaxOrders {
@@ -80,7 +77,7 @@ func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 	return node.Unanswered(p.volume.ID) || p.abandonedAt(node, place) && node.Word.CanUnstage(p.volume.ID)
 }
 
-// orderLasts says whether an order that stands is as right as when it was given.
+// orderLasts says whether the conditions of an order still hold.
 func (p *planner) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order ledger.UnstageOrder) bool {
 	if !node.SpeaksOf(p.volume.ID) || order.BootID != node.Word.BootID || order.KubeletStarted != node.Word.KubeletStarted || place.Reported {
 		return false
@@ -88,9 +85,8 @@ func (p *planner) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order 
 	return node.Unanswered(p.volume.ID) || p.abandonedAt(node, place)
 }
 
-// abandonedAt says whether it is proved that a volume has left volumesAttached of a node, and
-// nobody uses it there: by the kubelet's word, by no rule of force, and by a look that came
-// later.
+// abandonedAt says whether a volume has provably left a node's volumesAttached and is unused there: by the
+// kubelet's word, without a rule of force, and by a later look.
 func (p *planner) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool {
 	switch {
 	case !p.required, !policyOf(p.snapshot, p.volume).RepairStaged:
@@ -103,13 +99,13 @@ func (p *planner) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool 
 	return !Doubted(p.snapshot, p.volume, place)
 }
 
-// canRepair says whether moorage-node says of the boot and the kubelet that there are now
-// that it can unstage volumes, and may.
+// canRepair says whether moorage-node reports, for the present boot and kubelet, that it can and may
+// unstage volumes.
 func canRepair(n *ledger.Node) bool {
 	return n.Speaks() && n.Word.Repairs && n.Word.BootID != "" && n.Word.KubeletStarted != 0
 }
 
-// repairPause is how long the next order for a volume has to wait.
+// repairPause is the wait before the next order for a volume.
 func repairPause(n *ledger.Node, v ledger.VolumeID, now time.Time) time.Duration {
 	failures, last, _ := n.UnstageFailures(v)
 	if failures == 0 {
@@ -119,7 +115,7 @@ func repairPause(n *ledger.Node, v ledger.VolumeID, now time.Time) time.Duration
 	return pause - now.Sub(last)
 }
 
-// callsAgain says, for people, what becomes of a call to unstage a volume that has no answer.
+// callsAgain describes, for messages, the future of an unanswered call to unstage a volume.
 func callsAgain(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
 	text := "moorage-node goes on to call it"
 	switch {
@@ -136,8 +132,7 @@ func callsAgain(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
 	return text
 }
 
-// unstagedAt says, for people, what moorage-node does about a volume that it has found at a
-// node; empty: nothing.
+// unstagedAt describes, for messages, moorage-node's work on a volume that it found at a node; empty: none.
 func unstagedAt(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) string {
 	if n == nil || !n.MayBeUnstaged(v.ID) && (!policyOf(s, v).RepairStaged || !canRepair(n) || !n.SpeaksOf(v.ID)) {
 		return ""

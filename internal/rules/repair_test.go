@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The next order for a volume waits longer after each one that led to nothing, and not for
-// another volume's.
+// The pause before the next order for a volume grows with each failure of its own orders only.
 func TestRepairPause(t *testing.T) {
 	v, other := ledger.VolumeID{Driver: "d", Handle: "a"}, ledger.VolumeID{Driver: "d", Handle: "b"}
 	now := time.Unix(1_700_000_000, 0)
@@ -31,8 +30,8 @@ func TestRepairPause(t *testing.T) {
 	}
 }
 
-// Nobody orders by the word of another boot, or of a start of the kubelet that is not known, nor
-// where moorage-node says that it may not.
+// No order relies on a report of another boot or of an unknown kubelet start, nor on a moorage-node that
+// may not unstage.
 func TestCanRepair(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.NodeWord)
@@ -56,8 +55,8 @@ func TestCanRepair(t *testing.T) {
 	}
 }
 
-// A node that has looked, and found a pod's record that may be of a volume, has not said that
-// the volume is gone; of another volume it has.
+// A node found a pod record that may be of a volume: it has not reported that this volume is gone, but
+// other volumes are.
 func TestUnreadIsNotGone(t *testing.T) {
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
 	l := ledger.New()
@@ -75,9 +74,8 @@ func TestUnreadIsNotGone(t *testing.T) {
 	}
 }
 
-// An order is withdrawn, also one of which a call may be under way, where moorage-node can't
-// read everything that may be about its volume, or another start of kubelet or machine reads;
-// what it can't read of another volume doesn't matter.
+// An order is withdrawn, also with a call in flight, if moorage-node can't read everything about its
+// volume, or after a restart of kubelet or machine.
 func TestOrderLasts(t *testing.T) {
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
 	order := ledger.UnstageOrder{Volume: v, Number: 1, BootID: "b", KubeletStarted: 1, Seconds: 30}

@@ -9,23 +9,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// repairable are facts by which the volume, which the kubelet of node well has forgotten, may be unstaged.
+// repairable are facts that permit to unstage the volume, which node well's kubelet has forgotten.
 func repairable(more ...ledger.Event) []ledger.Event {
 	return append([]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", RepairStaged: true}, again(), madeAt("well"), says(canUnstage)}, more...)
 }
 
-// canUnstage has a word say that the volume is forgotten, and could be unstaged.
+// canUnstage has a report say that the volume is forgotten and can be unstaged.
 func canUnstage(w *ledger.NodeWord) {
 	hasLooked(w)
 	forgot(w)
 	w.Repairable = w.Has
 }
 
-// left is a place that the volume has left, as proved.
+// proved has a place prove that the volume has left it.
 func proved(p *ledger.NodeVolume) { p.Proof = ledger.Proof{Stage: ledger.ProofUnreported, Look: 1} }
 
-// It is proved that nobody uses a volume that has left volumesAttached only by the kubelet's word and a
-// later look, where nobody is there, and where the policy has it unstaged.
+// A volume that has left volumesAttached is provably unused only by the kubelet's word and a later look,
+// without users, if the policy has it unstaged.
 func TestAbandonedAt(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
@@ -56,8 +56,8 @@ func TestAbandonedAt(t *testing.T) {
 	}
 }
 
-// An order is given only where a node is there to carry it out, and says that it can; no more than
-// so many at a time.
+// An order goes only to a node that exists and reports that it can carry it out, a limited number at a
+// time.
 func TestOrderable(t *testing.T) {
 	same := func(*ledger.NodeVolume) {}
 	node := func(change func(*ledger.Node)) func(*ledger.Node) { return change }
@@ -105,8 +105,8 @@ func TestOrderable(t *testing.T) {
 	}
 }
 
-// What is done about a forgotten volume: it is confirmed that nobody wants it, then it is ordered that it be
-// unstaged, after a pause where an order led to nothing; an order that is not right any more is withdrawn.
+// A forgotten volume is confirmed to be unwanted, then ordered to be unstaged, with a pause after a failed
+// order. An outdated order is withdrawn.
 func TestRepair(t *testing.T) {
 	unwanted := func(p *ledger.NodeVolume) { p.Proof.Stage = ledger.ProofUnwanted }
 	same := func(*ledger.NodeVolume) {}
@@ -165,7 +165,7 @@ func TestOrderOfAnotherBoot(t *testing.T) {
 	}
 }
 
-// What people are told of a volume that is found at a node: that it is to be unstaged, where somebody will.
+// The message about a volume found at a node says that it will be unstaged, if that is so.
 func TestUnstagedAt(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -188,8 +188,8 @@ func TestUnstagedAt(t *testing.T) {
 	}
 }
 
-// Who is told of a call without an answer is told when nobody goes on with it, since moorage-node can't read
-// everything that may be about the volume.
+// The message about an unanswered call says that no retry follows if moorage-node can't read everything
+// about the volume.
 func TestCallsAgain(t *testing.T) {
 	const cant = "moorage-node there can't read everything that may be about the volume, which its NodeVolumes has, and calls nobody until it can"
 	for name, test := range map[string]struct {

@@ -9,33 +9,33 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Request is what somebody asks for: volumes, all at one node.
+// Request is a request for volumes, all at one node.
 type Request struct {
 	Who     ledger.Requester
-	Type    ledger.TicketType // of the ticket; empty: a pod asks
-	Created int64             // for order among equals
-	// Pod is the UID of the pod that asks, or Ticket the ticket.
+	Type    ledger.TicketType // of the ticket; empty: a pod's request
+	Created int64             // the order among equals
+	// Pod is the UID of the requesting pod, or Ticket the ticket.
 	Pod    string
 	Ticket ledger.TicketID
-	// Parameters say how the volumes are to be attached; empty: as pods have them.
+	// Parameters say how the volumes must be attached; empty: as for pods.
 	Parameters string
-	Needs      []Need // one for each volume, however often it is named
+	Needs      []Need // one for each volume, even if it is named twice
 }
 
 // Need is one volume of a request.
 type Need struct {
-	Name   string // the claim's or the pod volume's, for people
+	Name   string // of the claim or the pod's volume, for messages
 	Volume ledger.VolumeID
 	Link   ledger.Link
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
-	Bound  bool          // only a bound claim will do: nobody but a pod waits for its first consumer
-	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
-	// SELinux is the label with which a kubelet mounts the volume for the pod that asks; unknown
-	// where a ticket does.
+	Bound  bool          // requires a bound claim: only a pod waits for its first consumer
+	Access ledger.Access // the claim's or the inline volume's own, until the volume is known
+	// SELinux is the label with which a kubelet mounts the volume for the requesting pod; unknown for a
+	// ticket.
 	SELinux ledger.SELinux
 }
 
-// PodRequest makes the request of a pod, which need not be in the snapshot.
+// PodRequest makes the request of a pod, which may be missing in the snapshot.
 func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 	r := podAsks(p)
 	for _, v := range p.Volumes {
@@ -51,7 +51,7 @@ func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 	return r
 }
 
-// podAsks is the request of a pod without what it needs.
+// podAsks is the request of a pod without its needs.
 func podAsks(p *ledger.Pod) Request {
 	return Request{
 		Who:     ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
@@ -60,7 +60,7 @@ func podAsks(p *ledger.Pod) Request {
 	}
 }
 
-// ticketAsks is the request of a ticket without what it needs.
+// ticketAsks is the request of a ticket without its needs.
 func ticketAsks(t *ledger.Ticket) Request {
 	return Request{Who: ticketRequester(t), Type: t.Type, Created: t.Created, Ticket: t.ID, Parameters: t.Parameters}
 }
@@ -90,7 +90,6 @@ func (r *Request) need(n Need) {
 	r.Needs = append(r.Needs, n)
 }
 
-// distinct drops the needs of a volume but the first.
 func distinct(needs []Need) []Need {
 	if len(needs) < 2 {
 		return needs
@@ -103,12 +102,11 @@ func distinct(needs []Need) []Need {
 	})
 }
 
-// MaxVolumes is how many volumes one request may ask for: as many as a VolumeTicket lists
-// (spec.volumes of its definition). A pod may have thousands inline, and each node that is
-// looked at for it would cost as much.
+// MaxVolumes is the number of volumes that one request may have: that of a VolumeTicket's spec.volumes. A
+// pod may have thousands inline, which would make each node's check as expensive.
 const MaxVolumes = 256
 
-// tooMany says whether a request asks for more volumes than it may.
+// tooMany says whether a request has more volumes than permitted.
 func (r Request) tooMany(s ledger.Snapshot) []Reason {
 	if len(r.Needs) <= MaxVolumes {
 		return nil
@@ -125,8 +123,8 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 	return []Reason{{Code: TooManyVolumes, Needed: asked, Limit: MaxVolumes}}
 }
 
-// Attachable says whether any need of the request may need an attachment, as one that
-// leads to no driver yet may. A pod without one reserves nothing.
+// Attachable says whether a need of the request may require an attachment, as a claim without a driver yet
+// may. A pod without one reserves nothing.
 func (r Request) Attachable(s ledger.Snapshot) bool {
 	for _, n := range r.Needs {
 		if s.AttachRequired(n.Volume.Driver) {
@@ -136,13 +134,11 @@ func (r Request) Attachable(s ledger.Snapshot) bool {
 	return false
 }
 
-// only is the request for one of its volumes.
 func (r Request) only(need Need) Request {
 	r.Needs = []Need{need}
 	return r
 }
 
-// ofPod says whether a pod asks, and no ticket.
 func (r Request) ofPod() bool { return r.Type == "" }
 
 // priority orders requests: higher first.
@@ -153,7 +149,6 @@ func (r Request) priority() int {
 	return r.Type.Priority()
 }
 
-// owns says whether u is the requester itself.
 func (r Request) owns(u ledger.User) bool {
 	if u.Pod != "" {
 		return u.Pod == r.Pod
@@ -161,11 +156,10 @@ func (r Request) owns(u ledger.User) bool {
 	return u.Ticket == r.Ticket
 }
 
-// CompareRequests is the order in which requests are served: the higher priority
-// first, then the older, then by namespace, name and UID. It is negative when a
-// comes before b, and 0 only for two requests of one requester: no two others are
-// alike. Each decision on requests uses this order, since decisions in two orders can
-// refuse each for the sake of the other. Bound pods have an order of their own (compareBound).
+// CompareRequests is the order in which requests are served: higher priority first, then older, then by
+// namespace, name and UID. It is negative if a comes before b, and 0 only for two requests of one
+// requester. All decisions on requests use it, since two orders could refuse each request for the other.
+// Bound pods have their own order (compareBound).
 func CompareRequests(a, b Request) int {
 	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A request needs each volume once, as it is named first. Needs that lead to no volume yet are
-// of different ones.
+// A request needs each volume once, by its first name. Needs without a volume yet are distinct.
 func TestDistinctNeeds(t *testing.T) {
 	for name, test := range map[string]struct{ is, want []string }{
 		"none":            {nil, nil},
@@ -39,8 +38,8 @@ func TestDistinctNeeds(t *testing.T) {
 	}
 }
 
-// What a pod or a ticket asks for is named by its claim, or by the pod's volume; the claim says
-// for how many it is, and has to be bound for a ticket that is not a pod's.
+// A need is named by its claim, or by the pod's volume. The claim gives its access mode, and must be bound
+// for a tool's ticket.
 func TestNeedsOfARequest(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true, Access: ledger.AccessPod}
 	pod := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{
@@ -78,8 +77,8 @@ func TestNeedsOfARequest(t *testing.T) {
 	}
 }
 
-// A ticket that others have interrupted is not granted again for ten seconds, and with each
-// further time for twice as long, five minutes at most.
+// An interrupted ticket is not granted again for ten seconds, doubled with each interruption, up to five
+// minutes.
 func TestPauseLeft(t *testing.T) {
 	outranked := func(times int64) ledger.Ticket {
 		return ledger.Ticket{Type: ledger.TypeBackup, Phase: ledger.TicketPending, Reason: string(Outranked), Interruptions: times}

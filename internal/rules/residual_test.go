@@ -12,10 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TestResidualRisks plays the scenarios of testdata/residual: what no fact in the API
-// shows (docs/internals/invariants.md). In each of them the judge must find a rule
-// broken after the last command, and not before, or the risk is none any more. Each begins
-// with a comment that names it.
+// TestResidualRisks plays the scenarios of testdata/residual: faults that no fact in the API shows
+// (docs/internals/invariants.md). In each the judge must find a broken rule after the last command, and not
+// before; otherwise the risk no longer exists. Each begins with a comment that names it.
 func TestResidualRisks(t *testing.T) {
 	files, err := filepath.Glob("testdata/residual/*.txt")
 	if err != nil || len(files) == 0 {
@@ -48,7 +47,7 @@ func TestResidualRisks(t *testing.T) {
 	}
 }
 
-// played plays commands, in which the judge finds no rule broken.
+// played plays commands without a broken rule.
 func played(t *testing.T, s *script, lines ...string) {
 	t.Helper()
 	printed := ""
@@ -59,11 +58,10 @@ func played(t *testing.T, s *script, lines ...string) {
 	}
 }
 
-// A kubelet works out whether its status has changed by its own copy of its Node, which a
-// watch brings. Where that copy says so already it writes nothing, and takes its volumes for
-// reported in use (pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus). As long as the
-// copy is older than its own last write, it so mounts a volume that volumesInUse does not
-// name. Whoever ends this risk finds this test failing.
+// A kubelet compares its status with its own copy of its Node, which a watch brings. If that copy already
+// equals the new status, it writes nothing, and takes its volumes for reported in use
+// (pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus). While the copy is older than its own last
+// write, it may mount a volume that volumesInUse omits. This test fails once the risk is gone.
 func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	s := newScript()
 	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4",
@@ -75,8 +73,8 @@ func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	for range 3 {
 		s.tick(m)
 	}
-	// The next pod, a short job, is there before the controller has looked at the volume.
-	// The watch of the kubelet's Node hangs: its next tick finds no change.
+	// The next pod, a short job, arrives before the controller has checked the volume. The watch of the
+	// kubelet's Node hangs: its next tick finds no change.
 	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
 	k.SeePods()
 	k.Node, k.Told = old, []ledger.VolumeID{v}
@@ -85,17 +83,16 @@ func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	if !m.Uses(v) {
 		t.Fatal("it is not mounted")
 	}
-	k.Kill() // nothing more of it in this moment
+	k.Kill() // it does nothing more in this moment
 	played(t, s, "pod job phase=finished", "pod next claim=data", "bind pod=next node=worker-2")
 	if s.command("run"); len(s.Judge.Faults) == 0 {
 		t.Error("the judge finds no rule broken: the risk is none any more")
 	}
 }
 
-// A kubelet never lists in volumesInUse what it mounted while the driver needed no
-// attachments: pluginIsAttachable stays as it was when the volume was added
-// (pkg/kubelet/volumemanager/cache, AddPodToVolume and addVolume). Whoever ends this risk
-// finds this test failing.
+// A kubelet never lists in volumesInUse a volume that it mounted while the driver needed no attachments:
+// pluginIsAttachable keeps its value from the time when the volume was added
+// (pkg/kubelet/volumemanager/cache, AddPodToVolume and addVolume). This test fails once the risk is gone.
 func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 	s := newScript()
 	played(t, s, "driver nfs attach=false", "node worker-1 driver=nfs limit=4", "node worker-2 driver=nfs limit=4",
@@ -110,16 +107,16 @@ func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 	}
 }
 
-// A kubelet that does not count a volume, and has unstaged it, holds it for attached until its
-// volume manager looks next. One whose volume manager stands still for longer than moorage-node
-// waits between two looks, and goes on after the last list of pods, mounts it without
-// a look at volumesAttached. Whoever ends this risk finds this test failing.
+// A kubelet that does not count a volume, and has unstaged it, holds it for attached until the next check
+// of its volume manager. If its volume manager stands still for longer than the interval between
+// moorage-node's two looks, and continues after the last list of pods, it mounts the volume without a look
+// at volumesAttached. This test fails once the risk is gone.
 func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	s := newScript()
 	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4", "agent worker-1",
 		"pv pv-1 claim=data", "pod db claim=data", "bind pod=db node=worker-1", "run",
-		// Its Node is made again, and it has restarted meanwhile: it finds the volume, and does not
-		// count it.
+		// Its Node is made again, and it has restarted meanwhile: it finds the volume, and does not count
+		// it.
 		"delete pod=db force", "delete node=worker-1", "node worker-1 new alive")
 	v, m := ledger.VolumeID{Driver: "disk", Handle: "h-pv-1"}, s.machine("worker-1")
 	k := s.Kubelet(m.ID)
@@ -138,7 +135,7 @@ func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 		s.speak(m)
 		steps = s.nextSteps(v)
 	}
-	// It is about to be deleted when a pod is bound past all rules, and the volume manager goes on.
+	// It is about to be deleted when a pod is bound past all rules, and the volume manager continues.
 	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
 	k.Up = true
 	k.SeePods()
@@ -151,7 +148,6 @@ func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	}
 }
 
-// nextSteps are the next steps about a volume.
 func (s *script) nextSteps(v ledger.VolumeID) []rules.Step {
 	return s.arb.Plan(s.snapshot(), v, s.Now).Steps
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What is attached where it is wanted is not to be reported while something may unstage it there, nor while it may be
-// attached to the machine that had the node's name before.
+// A wanted, attached volume must not be reported while it may be unstaged there, nor while it may be
+// attached to the earlier machine of the node's name.
 func TestBarredFromAReport(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.SystemUUID, n.BootID, n.Version = "z", "c", "7" })
@@ -34,8 +34,7 @@ func TestBarredFromAReport(t *testing.T) {
 	}
 }
 
-// A grant that a ticket may not keep is left to it as long as it is asked to let go; and nothing is decided on a ticket that is
-// gone.
+// A ticket keeps a lost grant while it is asked to let go. A deleted ticket needs no decision.
 func TestLeftToDoAboutTickets(t *testing.T) {
 	noticed := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 1000 }
 	over := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 970 }
@@ -70,7 +69,7 @@ func TestLeftToDoAboutTickets(t *testing.T) {
 	}
 }
 
-// When a volume is Moorage's business no more, its hold goes on to say of mounts of before what may be true, and nothing that
+// When Moorage stops managing a volume, its hold keeps the possible older mounts, and drops everything that
 // is over.
 func TestLeaveWithFences(t *testing.T) {
 	free := func(boot string) ledger.Hold {
@@ -97,7 +96,7 @@ func TestLeaveWithFences(t *testing.T) {
 	}
 }
 
-// A shared volume waits for a node of which a brake holds the time, too: that is told.
+// A shared volume waits for a silent node also while a brake stops its time, and says so.
 func TestOverdueWhileTheTimeIsHeld(t *testing.T) {
 	policy := ledger.Policy{
 		Name: "p", Version: "1", Driver: "d", AfterPodGone: new(never), AfterUnreachable: new(2 * time.Minute), MaxUnreachable: &ledger.MaxUnreachable{Percent: 100, Nodes: 1},
@@ -117,7 +116,7 @@ func TestOverdueWhileTheTimeIsHeld(t *testing.T) {
 	}
 }
 
-// Of a machine that never named itself nothing shows that it is the one that is there.
+// A machine that never named itself can't be recognized.
 func TestNoMachineIsLetIn(t *testing.T) {
 	since := func(n *ledger.NodeState) { n.Version, n.ReadySince = "8", 40 }
 	for machine, want := range map[string]Unfencing{"": StaysFenced, "m": MayUnfence} {
@@ -129,7 +128,7 @@ func TestNoMachineIsLetIn(t *testing.T) {
 	}
 }
 
-// Somebody vouches for it that nothing runs at a node only by the taint of a Node that is there and not Ready.
+// The taint vouches that nothing runs at a node only on an existing Node that is not Ready.
 func TestAbandonedNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
@@ -152,7 +151,7 @@ func TestAbandonedNode(t *testing.T) {
 	}
 }
 
-// That its Lease can be read again, and that its kubelet mounts with labels, may let a pod fit.
+// A readable Lease, or a kubelet that mounts with labels, may let a pod fit.
 func TestAlikeInLeaseAndLabels(t *testing.T) {
 	for name, change := range map[string]func(*ledger.Node){
 		"ReadAgain": func(n *ledger.Node) { n.ReadAgain = time.Unix(1, 0) }, "SELinuxMount": func(n *ledger.Node) { n.SELinuxMount = true },

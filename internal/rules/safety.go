@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unused says whether a NodeVolume has no user but tickets that were never granted.
+// unused says whether a NodeVolume has no users, except tickets that were never granted.
 func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	for _, u := range p.Users {
 		if claimStateOf(s, u) >= terminating {
@@ -18,15 +18,14 @@ func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	return true
 }
 
-// SafeToDetach says whether the volume may leave a node where nobody wants it
-// any more, and by which rule of force; none when the kubelet's own word will
-// do. Allow is not yet a licence to delete the VolumeAttachment: the steps of
-// Plan prove it against the API first.
+// SafeToDetach says whether the volume may leave a node that no longer wants it, and by which rule of
+// force; none if the kubelet's own word is enough. Allow does not permit the deletion of the
+// VolumeAttachment yet: the steps of Plan first prove it against the API.
 func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) (Verdict, string) {
 	return a.safeToDetach(s, v, p, p.Own(), now)
 }
 
-// safeToDetach is SafeToDetach where the own attachment is known.
+// safeToDetach is SafeToDetach with a known own attachment.
 func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment, now time.Time) (Verdict, string) {
 	n := s.Node(p.Node)
 	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
@@ -80,19 +79,18 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	return refuse([]Reason{reason}), ""
 }
 
-// Unexplained says whether a kubelet lists a volume in volumesInUse that is not attached
-// there: it has neither a VolumeAttachment nor a pod there, and is not in volumesAttached. It
-// counts all the same. A VolumeAttachment whose finalizer somebody has removed leaves no
-// more behind, and then the list is the only word on a volume that is mounted.
+// Unexplained says whether a kubelet lists a volume in volumesInUse that has neither a VolumeAttachment nor
+// a pod there, and is not in volumesAttached. It counts as in use: after a VolumeAttachment's finalizer was
+// removed by hand, the list may be the only trace of a mount.
 func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	return p.InUse && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
 }
 
-// unexplainedGrace is for how long a kubelet may list a volume after its attachment has gone,
-// before that is told: one that comes back after a forced detach unmounts it first.
+// unexplainedGrace is how long a kubelet may list a volume after its attachment's end before that is
+// reported: a kubelet that returns after a forced detach unmounts first.
 const unexplainedGrace = time.Minute
 
-// untilUnexplained is how much of that time is left.
+// untilUnexplained is the rest of that time.
 func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) time.Duration {
 	if at, seen := v.Left(p.Node); seen {
 		return unexplainedGrace - now.Sub(at)
@@ -100,23 +98,23 @@ func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) tim
 	return 0
 }
 
-// forgetful is why the word of a kubelet that reports is not believed.
+// forgetful is why a reporting kubelet is not believed.
 const forgetful = "its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached"
 
-// forgetfulUnseen is the same where moorage-node could tell, and does not.
+// forgetfulUnseen is the same if moorage-node could tell, and does not.
 const forgetfulUnseen = forgetful + ", and moorage-node does not say whether it is"
 
-// formerMachine is why it is not, where another machine had the node's name.
+// formerMachine is why a kubelet is not believed if another machine had the node's name.
 const formerMachine = "another machine had its name before, and may have it mounted"
 
-// severalMachines is the same where the one that is there may have it mounted, too: no boot tells.
+// severalMachines is the same if the present machine may also have it mounted: no boot tells.
 const severalMachines = "the machine that is there may have it mounted, or one that had its name before"
 
-// unattached is added to either where no VolumeAttachment is there that somebody could delete.
+// unattached is added to either if there is no VolumeAttachment to delete.
 const unattached = ", and no VolumeAttachment of it is there"
 
-// formerMachineReason is the reason of a volume that such a machine may have mounted, as long as no rule
-// of force is over.
+// formerMachineReason is the reason for a volume that an earlier machine may have mounted, until a rule of
+// force holds.
 func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
 	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
@@ -129,15 +127,14 @@ func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolu
 	return reason
 }
 
-// forgetfulLeft is the same of a volume that has no VolumeAttachment there any more.
+// forgetfulLeft is forgetful for a volume without a VolumeAttachment there.
 const forgetfulLeft = forgetful + ", and it may be attached there still, though its VolumeAttachment is gone"
 
-// forgetfulTaken is why a volume that is attached to a node no more may be mounted there.
+// forgetfulTaken is why a detached volume may still be mounted at a node.
 const forgetfulTaken = "it was detached from there by force while it was in use, and that boot of the machine lasts"
 
-// untilForced is what a Reason says of the time until a rule of force is over:
-// nothing while pods of the node hold it up, noTimeForces when the policy has
-// no time for it.
+// untilForced is a Reason's time until a rule of force holds: none while pods of the node delay it,
+// noTimeForces if the policy has no time for it.
 func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing) int64 {
 	if f.Rule == "" && unused(s, p) && afterPodGone(s, policyOf(s, v)) < 0 {
 		return noTimeForces
@@ -145,8 +142,8 @@ func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f fo
 	return secondsLeft(f)
 }
 
-// secondsLeft is told in steps, so that it does not change with every look, and is never
-// more than the rule takes in all. 0 of a rule whose time is over, which may have no steps.
+// secondsLeft is rounded to steps, so that it does not change with each decision, and is at most the rule's
+// whole time. It is 0 for a rule whose time is over, which may have no steps.
 func secondsLeft(f forcing) int64 {
 	if f.Rule == "" || f.Left <= 0 || f.Step < time.Second {
 		return 0
@@ -160,10 +157,9 @@ func secondsLeft(f forcing) int64 {
 	return told
 }
 
-// SafeToMount says whether the volume may be mounted at a node: its
-// VolumeAttachment is attached, and the node's volumesAttached, which the
-// kubelet obeys, says so. Of a volume that needs no attachment nothing on its way
-// takes it out of there.
+// SafeToMount says whether the volume may be mounted at a node: its VolumeAttachment is attached, and the
+// node's volumesAttached, which the kubelet obeys, names it. For a volume that needs no attachment, no
+// removal from volumesAttached may be in flight.
 func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
 	p := s.Volume(id).NodeVolume(n)
 	switch {
@@ -178,8 +174,8 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 	return va != nil && va.Attached && !va.Deleting
 }
 
-// claimOf names a volume for people: the claim of its first PersistentVolume,
-// or that PersistentVolume. Empty for an inline volume.
+// claimOf names a volume for messages: the claim of its first PersistentVolume, or that PersistentVolume.
+// Empty for an inline volume.
 func claimOf(s ledger.Snapshot, v *ledger.Volume) string {
 	if claim := s.ClaimOf(v.PVs()); claim.Name != "" {
 		return claim.Name

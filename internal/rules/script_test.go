@@ -16,9 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scripts in testdata print into them")
 
-// TestScripts plays the scenarios of testdata: each a script of commands, a
-// line of dashes and what they print. Audit runs after every command.
-// -rewrite puts down what they print now; read the difference.
+// TestScripts plays the scenarios of testdata: each is a script of commands, a line of dashes and their
+// output. Audit runs after each command. -rewrite writes the present output; read the difference.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -50,9 +49,8 @@ func playFile(t *testing.T, file string) {
 	t.Errorf("%s prints otherwise (go test ./internal/rules -rewrite puts it down):\n%s", file, difference(string(text), got))
 }
 
-// play runs a script and returns it with what it prints now. A script is a
-// list of blocks: comments and empty lines, command lines, "----", output up
-// to an empty line.
+// play runs a script and returns it with its present output. A script is a list of blocks: comments and
+// empty lines, command lines, "----", output up to an empty line.
 func play(t *testing.T, text string) string {
 	var out strings.Builder
 	s := newScript()
@@ -79,7 +77,7 @@ func play(t *testing.T, text string) string {
 		}
 		out.WriteString("----\n")
 		out.WriteString(printed.String())
-		for i < len(lines) && lines[i] != "" { // what it printed before
+		for i < len(lines) && lines[i] != "" { // the old output
 			i++
 		}
 		i--
@@ -87,7 +85,7 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// broken is what the audit and the judge say now.
+// broken lists the present findings of the audit and the judge.
 func (s *script) broken() []string {
 	var list []string
 	for _, v := range s.arb.Audit(s.snapshot(), s.Now) {

@@ -4,13 +4,13 @@ package rules
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// A kubelet mounts a volume of a driver that can (CSIDriver spec.seLinuxMount) with the SELinux label
-// of the first pod that uses it at the node, and refuses it to a pod with another label for as long as
-// that pod is there (pkg/kubelet/volumemanager/cache, AddPodToVolume). It says so on the second pod
-// only after that is bound, so that the pod waits at a node where it can't run.
+// For a driver with CSIDriver spec.seLinuxMount, a kubelet mounts a volume with the SELinux label of its
+// first pod at the node, and refuses it to a pod with another label while that pod is there
+// (pkg/kubelet/volumemanager/cache, AddPodToVolume). It reports this on the second pod only after the bind,
+// so that the pod waits at a node where it can't run.
 
-// labelledOtherwise says who keeps the request's pod from a volume at its node, as the kubelet has it
-// mounted with another SELinux label, or will. A pod that is terminating counts: its containers run.
+// labelledOtherwise lists the pods that keep the request's pod from a volume at its node: the kubelet has
+// it mounted with another SELinux label, or will. A terminating pod counts: its containers run.
 func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
 	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
@@ -28,7 +28,7 @@ func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 		}
 	}
 	if d := s.Delta(); d != nil {
-		for _, uid := range d.AddedPods() { // the pods that a dry run tries
+		for _, uid := range d.AddedPods() { // the pods of a dry run
 			if len(reasons) < fewUsers && d.Added[uid] == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(need.SELinux) {
 				conflicts(ledger.User{Pod: uid})
 			}
@@ -37,13 +37,13 @@ func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// leavesIt says whether a user is another pod that is still there, and goes; none is where what nobody
-// needs any more is taken for gone.
+// leavesIt says whether a user is another, ending pod that is still there. None is if unused volumes count
+// as gone.
 func (w view) leavesIt(u ledger.User) bool {
 	return !w.detached && !w.request.owns(u) && claimStateOf(w.snapshot, u) == terminating
 }
 
-// mountedFor is the label with which a volume is mounted for a user. Kubelets mount for pods alone.
+// mountedFor is the label of a volume's mount for a user. Kubelets mount for pods only.
 func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELinux {
 	if u.Pod == "" {
 		return ledger.SELinuxUnknown
@@ -51,8 +51,8 @@ func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELi
 	return mountLabel(s, u.Pod, v)
 }
 
-// mountLabel is the label with which a pod, by its UID, has a volume mounted: the first that it names,
-// if it names the volume twice. It is unknown of a pod that is not known.
+// mountLabel is the label with which a pod, by UID, has a volume mounted: of its first mention if the pod
+// names the volume twice. It is unknown for an unknown pod.
 func mountLabel(s ledger.Snapshot, pod string, v ledger.VolumeID) ledger.SELinux {
 	if p := s.Pod(pod); p != nil {
 		for _, named := range p.Volumes {

@@ -9,18 +9,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The labels of these tables, which differ.
+// Labels that differ.
 var (
 	firstLabel  = ledger.SELinuxLabel("", "s0:c1")
 	secondLabel = ledger.SELinuxLabel("", "s0:c2")
 )
 
-// mountsWithLabel is a pod with claim data at a node, for which the volume is mounted with a label.
+// mountsWithLabel is a pod with claim data at a node, with a mount label.
 func mountsWithLabel(uid string, n ledger.NodeName, phase ledger.PodPhase, label ledger.SELinux) ledger.Event {
 	return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: n, Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data", SELinux: label}}}
 }
 
-// labelling is the volume, shared by many, of a driver and at a node that mount with labels.
+// labelling is the shared volume, of a driver and at a node that mount with labels.
 func labelling(more ...ledger.Event) []ledger.Event {
 	return append([]ledger.Event{
 		alive, sharedDisk, ledger.Driver{Name: "d", Version: "1", AttachRequired: true, SELinuxMount: true},
@@ -28,14 +28,14 @@ func labelling(more ...ledger.Event) []ledger.Event {
 	}, more...)
 }
 
-// asksWithLabel is the view of a pod that asks for the volume at node well, and what it needs.
+// asksWithLabel is the view and the need of a pod that asks for the volume at node well.
 func asksWithLabel(s ledger.Snapshot) (view, Need) {
 	r := Request{Pod: "asks", Created: 1, Who: ledger.Requester{Namespace: "shop", Name: "asks", UID: "asks"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "asks"}}
 	return view{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
 }
 
-// A pod is kept from a node by each pod there for which the volume is mounted with another label, also while that
-// one leaves; not by itself, nor where the node or the driver mounts without labels.
+// Each other pod at a node with another label for the volume keeps a pod away, also while it ends, if node
+// and driver use labels.
 func TestLabelledOtherwise(t *testing.T) {
 	q := mountsWithLabel("q", "well", ledger.PodLive, secondLabel)
 	leaves := mountsWithLabel("q", "well", ledger.PodTerminating, secondLabel)
@@ -74,12 +74,12 @@ func TestLabelledOtherwise(t *testing.T) {
 	}
 }
 
-// The pods that a dry run tries at the node count as those that are there do.
+// Pods that a dry run tries at the node count like pods there.
 func TestLabelledOtherwiseInADryRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    ledger.NodeName
 		label ledger.SELinux
-		pod   string // that asks
+		pod   string // the requesting pod
 		want  int
 	}{
 		"tried there":                 {"well", secondLabel, "asks", 1},
@@ -98,7 +98,7 @@ func TestLabelledOtherwiseInADryRun(t *testing.T) {
 	}
 }
 
-// However many mount the volume otherwise, a few are told: of those that are there, and of those that are tried.
+// The reasons name a few of many pods with other labels, both of pods there and of tried pods.
 func TestFewAreLabelledOtherwise(t *testing.T) {
 	for name, test := range map[string]struct{ there, tried, want int }{
 		"a few are there":    {fewUsers, 0, fewUsers},
@@ -126,8 +126,7 @@ func TestFewAreLabelledOtherwise(t *testing.T) {
 	}
 }
 
-// The label of a user is the first with which its pod names the volume. It is not known of a pod that is not
-// known or does not name the volume, nor of a ticket without a pod.
+// A user's label is that of its pod's first mention of the volume; otherwise it is unknown.
 func TestMountLabel(t *testing.T) {
 	names := func(uid string, volumes ...ledger.PodVolume) ledger.Event {
 		return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Volumes: volumes}

@@ -14,20 +14,19 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// woken plays a cluster in which pending tickets are decided on only where protocol.Wake says so:
-// one node at a time, in any order.
+// woken plays a cluster in which pending tickets are decided on only when protocol.Wake says so: one node
+// at a time, in any order.
 type woken struct {
 	*script
 	r        *rand.Rand
 	said     []string
 	changes  *ledger.Changes
 	versions map[ledger.TicketID]string
-	nodes    map[ledger.NodeName]bool // whose pending tickets are to be decided on
+	nodes    map[ledger.NodeName]bool // with pending tickets to decide on
 }
 
-// TestNobodyWaitsForNothing has tickets and pods come and go. Once nothing is to be looked at
-// any more, each ticket that waits was told what it would be told now: otherwise it waits for
-// something that is over, and nobody looks at it again.
+// TestNobodyWaitsForNothing lets tickets and pods come and go. At rest each waiting ticket must have its
+// present message: otherwise it is never checked again.
 func TestNobodyWaitsForNothing(t *testing.T) {
 	for seed := range 600 {
 		w := &woken{script: newScript(), r: rand.New(rand.NewSource(int64(seed))), versions: map[ledger.TicketID]string{}, nodes: map[ledger.NodeName]bool{}}
@@ -43,7 +42,7 @@ func (w *woken) say(format string, args ...any) {
 	w.command(w.said[len(w.said)-1])
 }
 
-// play lets things happen, a few at once, and says what is wrong when all is settled.
+// play makes a few changes at once, and returns the fault found when all is settled.
 func (w *woken) play() (fault string) {
 	const nodes = 4
 	limit, volumes := 2+w.r.Intn(8), 2+w.r.Intn(2)
@@ -91,7 +90,7 @@ func (w *woken) play() (fault string) {
 	return w.settle()
 }
 
-// settle goes on until nothing is written any more, and nothing is to be looked at.
+// settle continues until nothing is written and nothing is left to check.
 func (w *woken) settle() (fault string) {
 	w.said = append(w.said, "settled")
 	for quiet, rounds := 0, 0; quiet < 2; rounds++ {
@@ -115,7 +114,6 @@ func (w *woken) settle() (fault string) {
 	return ""
 }
 
-// written is the versions of all that is written.
 func (w *woken) written() string {
 	var b strings.Builder
 	for _, kind := range []world.Kind{world.Tickets, world.Holds, world.Attachments, world.Nodes, world.Pods} {
@@ -127,7 +125,7 @@ func (w *woken) written() string {
 	return b.String()
 }
 
-// round decides at one node, if any is woken, and now and then lets all others act.
+// round decides at one woken node, if any, and now and then lets all others act.
 func (w *woken) round() {
 	for _, id := range w.ticketOrder() {
 		if k := w.snapshot().Ticket(id); k != nil {
@@ -158,8 +156,8 @@ func (w *woken) round() {
 	w.wake()
 }
 
-// Who takes the last slot of a node makes the next volume go that is kept there by
-// detachDelay: it is looked at then, and not only when its delay is over.
+// A pod takes the last slot of a node. The next volume that detachDelay keeps there is checked at that
+// moment, not at the end of its delay.
 func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
 	s, v := newScript(), ledger.VolumeID{Driver: "disk", Handle: "h-one"}
 	play := func(lines ...string) {
@@ -184,7 +182,7 @@ func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
 	}
 }
 
-// wake notes which nodes are to be looked at because of what has changed.
+// wake notes the nodes to check after a change.
 func (w *woken) wake() {
 	s, volumes, nodes := w.changes.Take()
 	touched := ledger.Touched{Volumes: sorted(volumes), Nodes: sortedKeys(nodes)}
@@ -214,7 +212,6 @@ func sorted(volumes map[ledger.VolumeID]bool) []ledger.VolumeID {
 	return list
 }
 
-// decide decides on the pending tickets of a node.
 func (w *woken) decide(n ledger.NodeName) {
 	delete(w.nodes, n)
 	list := protocol.Round(w.arb.Queue(w.snapshot(), n, w.Now), w.snapshot(), w.Now, nil, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume takes a slot if its driver's volumes need attachments, and it has any: not one of a claim that leads to no driver
-// yet, nor one that a kubelet attaches. Whether a request may need an attachment is not known of a claim without a driver.
+// A volume takes a slot if its driver needs attachments, and no kubelet attaches it. A claim without a
+// driver yet takes none.
 func TestWhatTakesASlot(t *testing.T) {
 	w := view{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
 	for name, test := range map[string]struct {
@@ -44,14 +44,13 @@ func TestWhatTakesASlot(t *testing.T) {
 	}
 }
 
-// A volume has its slot at a node whoever asks, where it is attached or another user of it will stay: not by the request's own
-// grant, nor by those who ask or leave.
+// A volume has its slot for all requests if it is attached, or another user of it stays.
 func TestWhoConfirmsASlot(t *testing.T) {
 	taken := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", Fences: []ledger.Fence{
 		{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Rule: AfterPodGone, InUse: true},
 	}}}
 	gone := ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}
-	// The Node was deleted while the volume was in use there, and the volume was taken from it by force.
+	// The Node was deleted with the volume in use, and the volume was taken from it by force.
 	lost := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, reporting), madeAt("well"), ledger.NodeGone{Name: "well"}, taken, gone}
 	registers := func(machine, boot string) []ledger.Event {
 		return []ledger.Event{
@@ -93,7 +92,8 @@ func TestWhoConfirmsASlot(t *testing.T) {
 	}
 }
 
-// Who lacks a slot is told the policy by which a node has fewer than its CSINode states; and whether the driver is there.
+// A full node's reason names the policy with a lower limit than its CSINode, and says whether the driver is
+// there.
 func TestFullByAPolicy(t *testing.T) {
 	few := func(change func(*ledger.Policy)) ledger.Event {
 		p := ledger.Policy{Name: "few", Version: "1", Driver: "d"}
@@ -108,7 +108,7 @@ func TestFullByAPolicy(t *testing.T) {
 	most := func(n int32) func(*ledger.Policy) { return func(p *ledger.Policy) { p.MaxSlots = &n } }
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
-		code   ledger.Code // empty: it is not full
+		code   ledger.Code // empty: not full
 		policy string
 	}{
 		"there is room":                  {[]ledger.Event{slots(1)}, "", ""},

@@ -8,31 +8,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// slots is how the slots of a node are handed out to the tickets of a Queue. They are
-// handed out in the order of rank, each ticket once: what one of them gets depends on those
-// that rank before it, and never on those that rank after it, nor on what it has been told.
+// slots are a node's slots as handed out to the tickets of a Queue, in the order of rank, once per ticket:
+// a ticket's share depends on earlier tickets only, never on later ones or on messages.
 //
-// A ticket that is to be granted has its slots. One that lacks nothing but slots, and does
-// not yield, keeps those that are free (Ticket.AwaitsSlots). All
-// others leave theirs to those that rank after them.
+// A ticket that will be granted has its slots. A ticket that lacks only slots, and does not yield, keeps
+// the free ones (Ticket.AwaitsSlots). All others leave theirs to later tickets.
 type slots struct {
-	// leaves are the volumes that nothing binds to the node but tickets of the queue: of these
-	// those have a slot that are in given or kept.
+	// leaves are the volumes that only tickets of the queue bind to the node. They have a slot only if they
+	// are in given or kept.
 	leaves  map[ledger.VolumeID]bool
-	leaving map[string]int32 // how many of them a driver has
+	leaving map[string]int32 // their number by driver
 	given   map[ledger.VolumeID]bool
 	kept    map[ledger.VolumeID]bool
 	handed  map[string]handed // by driver
 }
 
-// handed is how many slots of a driver have been handed out, without those of volumes that
-// had one before.
+// handed counts the handed-out slots of a driver, without those of volumes that had one before.
 type handed struct {
 	given int32
-	kept  int32 // and not given
+	kept  int32 // but not given
 }
 
-// leave works out which volumes have no slot at the node unless it is handed out.
+// leave determines which volumes have a slot at the node only if it is handed out.
 func (q *Queue) leave(node *ledger.Node) {
 	q.slots = slots{
 		leaves: map[ledger.VolumeID]bool{}, leaving: map[string]int32{},
@@ -53,8 +50,8 @@ func (q *Queue) leave(node *ledger.Node) {
 	}
 }
 
-// onlyAsked says whether nothing binds a volume to the node but tickets that are decided on.
-// One that a leader before may have granted is not.
+// onlyAsked says whether only tickets that are decided on bind a volume to the node. A ticket that an
+// earlier leader may have granted is not one.
 func (q *Queue) onlyAsked(p *ledger.NodeVolume) bool {
 	if p == nil || p.OccupiesSlot() {
 		return false
@@ -71,24 +68,22 @@ func (q *Queue) onlyAsked(p *ledger.NodeVolume) bool {
 	})
 }
 
-// takes says whether a volume has a slot at the node, in its own right or kept for a ticket
-// that ranks before.
+// takes says whether a volume has a slot at the node, its own or one kept for an earlier ticket.
 func (s *slots) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	return p != nil && !s.leaves[v] || s.given[v] || s.kept[v]
 }
 
-// used counts the slots of a driver that are taken, or kept for tickets that rank before.
+// used counts the slots of a driver that are taken, or kept for earlier tickets.
 func (s *slots) used(driver ledger.NodeDriver) int32 {
 	h := s.handed[driver.Name]
 	return driver.Used - s.leaving[driver.Name] + h.given + h.kept
 }
 
-// told is used as people are told it: who waits keeps what is free, and no more.
+// told is used as messages show it: waiting tickets keep only free slots.
 func (s *slots) told(driver ledger.NodeDriver, used, limit int32) int32 {
 	return min(used, max(limit, s.used(driver)-s.handed[driver.Name].kept))
 }
 
-// give gives a slot to each volume of a ticket.
 func (q *Queue) give(r Request) {
 	q.each(r, func(v ledger.VolumeID, h *handed, stays bool) {
 		if q.slots.given[v] {
@@ -104,7 +99,7 @@ func (q *Queue) give(r Request) {
 	})
 }
 
-// keep keeps a slot for each volume of a ticket that waits.
+// keep keeps a slot for each volume of a waiting ticket.
 func (q *Queue) keep(r Request) {
 	q.each(r, func(v ledger.VolumeID, h *handed, stays bool) {
 		if q.slots.given[v] || q.slots.kept[v] {
@@ -117,8 +112,7 @@ func (q *Queue) keep(r Request) {
 	})
 }
 
-// each calls do for each volume of a request that takes a slot; stays says that it has one
-// whoever gets one.
+// each calls do for each volume of a request that takes a slot. stays: it has one in any case.
 func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool)) {
 	for _, need := range r.Needs {
 		if !need.TakesSlot() {
@@ -131,8 +125,8 @@ func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool
 	}
 }
 
-// slotsLast is what a ticket is told: that slots are missing only where
-// nothing else is, since it keeps those then that come free; or why it doesn't keep them.
+// slotsLast is a ticket's message: it reports missing slots only if nothing else is missing, since it keeps
+// slots then; or why it does not keep them.
 func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
 	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
 	switch {
@@ -150,8 +144,8 @@ func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
 	return v
 }
 
-// tooFew says of which drivers a request needs more slots than the node has in all: it would
-// keep slots that can't help it.
+// tooFew lists the drivers with fewer slots at the node than a request needs: keeping slots would not help
+// it.
 func (q *Queue) tooFew(r Request, reasons []Reason) []Reason {
 	var list []Reason
 	for _, reason := range reasons {
@@ -175,16 +169,15 @@ type awaiting struct {
 	need    Need
 }
 
-// of is the reason for which a ticket that asks for the same volume keeps no slot.
+// of is the reason why a ticket for the same volume keeps no slot.
 func (w awaiting) of(r Reason) Reason {
 	r.Code, r.Node = SlotsNotKept, w.node
 	r.Volume, r.Claim, r.Who = w.need.Volume, w.need.Name, w.request.Who
 	return r
 }
 
-// keptElsewhere says which ticket that ranks before a request keeps slots at another node for
-// a volume that the request asks for, too. What is kept for a volume is kept at one node:
-// else tickets for a few volumes would fill every node.
+// keptElsewhere returns an earlier ticket that keeps slots at another node for a volume of the request.
+// Slots for a volume are kept at one node: otherwise tickets for a few volumes would fill every node.
 func (q *Queue) keptElsewhere(r Request) (awaiting, bool) {
 	for _, need := range r.Needs {
 		if !need.TakesSlot() {
@@ -203,7 +196,7 @@ func (q *Queue) keptElsewhere(r Request) (awaiting, bool) {
 	return awaiting{}, false
 }
 
-// firstElsewhere is who ranks first of those that keep slots for a volume at other nodes.
+// firstElsewhere is the first in rank of the tickets that keep slots for a volume at other nodes.
 func (q *Queue) firstElsewhere(id ledger.VolumeID) awaiting {
 	var first awaiting
 	v := q.snapshot.Volume(id)

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Whose place at a node would come free: to a scheduler that evicts, what only the evicted
-// use.
+// An eviction frees the places that only the evicted pods use.
 func TestVacant(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attached := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true}
@@ -55,8 +54,8 @@ func TestVacant(t *testing.T) {
 	}
 }
 
-// What a dry run takes away leaves its place, attached or not: a preemption counts on an
-// attachment that goes with its user.
+// A pod that a dry run takes away frees its place, attached or not: a preemption counts on the detach after
+// its user.
 func TestVacantOfTheEvicted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "well", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -78,8 +77,8 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	}
 }
 
-// Pods that are tried at a node together take one slot for a volume that they share, and
-// none for one that is there, or that needs none.
+// Pods that are tried together at a node take one slot for a shared volume, and none for a volume that is
+// there or needs none.
 func TestSlotsOfADryRun(t *testing.T) {
 	shared, export := ledger.VolumeID{Driver: "d", Handle: "shared"}, ledger.VolumeID{Driver: "nfs", Handle: "x"}
 	pod := func(uid string, volumes ...ledger.VolumeID) ledger.Pod {
@@ -94,7 +93,7 @@ func TestSlotsOfADryRun(t *testing.T) {
 	there.Node = "well"
 	for name, test := range map[string]struct {
 		tried []ledger.Pod
-		want  int32 // and of the driver that attaches none: nfs
+		want  int32 // also for nfs, a driver without attachments
 		nfs   int32
 	}{
 		"none":                             {nil, 0, 0},
@@ -141,8 +140,8 @@ func TestSlotsOfADryRun(t *testing.T) {
 	}
 }
 
-// A node is not easier to fit because it has been heard of, or for a slot of a driver that
-// the request needs none of; it is for each slot of its own.
+// A sign of the node, or a free slot of another driver, does not make a fit easier. Each free slot of the
+// request's drivers does.
 func TestEasedByWhat(t *testing.T) {
 	l := ledger.New()
 	node := func(version string, change func(*ledger.NodeState)) {

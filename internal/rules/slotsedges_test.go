@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// slotted is a queue at node well, where volume d/there is attached, volume d/asked is only
-// asked for, and nothing is known of others.
+// slotted is a queue at node well: volume d/there is attached, volume d/asked is only asked for, and others
+// are unknown.
 func slotted(t *testing.T, more ...ledger.Event) *Queue {
 	t.Helper()
 	there := ledger.VolumeID{Driver: "d", Handle: "there"}
@@ -27,7 +27,7 @@ func slotted(t *testing.T, more ...ledger.Event) *Queue {
 	return Arbiter{}.Queue(p.snapshot, "well", auditTime)
 }
 
-// needing is a request for volumes, of the form driver/handle.
+// needing is a request for volumes, as driver/handle.
 func needing(volumes ...string) Request {
 	r := Request{Type: ledger.TypeManual, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "r", UID: "r"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "r"}}
 	for _, v := range volumes {
@@ -36,8 +36,7 @@ func needing(volumes ...string) Request {
 	return r
 }
 
-// What is handed out counts a volume once, and of its own driver: given once it is given,
-// be it kept before or kept again after; not where it has a slot anyway.
+// A slot is handed out once per volume without one, for its own driver, and stays given.
 func TestHandedOut(t *testing.T) {
 	give, keep := (*Queue).give, (*Queue).keep
 	type done struct {
@@ -75,8 +74,7 @@ func TestHandedOut(t *testing.T) {
 	}
 }
 
-// Which volumes have no slot at the node unless it is handed out: those that nothing but
-// tickets of the queue bind there.
+// The volumes whose slot depends on the queue: only tickets of the queue bind them there.
 func TestLeavesOfAQueue(t *testing.T) {
 	asked := ledger.VolumeID{Driver: "d", Handle: "asked"}
 	of := func(name string, pv string, changes ...func(*ledger.Ticket)) ledger.Event {
@@ -109,8 +107,7 @@ func TestLeavesOfAQueue(t *testing.T) {
 	}
 }
 
-// A volume has a slot in its own right, if it is there and not for tickets only; or by what
-// was given or kept.
+// A volume has its own slot if it is there for more than tickets, or has a given or kept slot.
 func TestTakesOfAQueue(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
 	place, only := &ledger.NodeVolume{}, map[ledger.VolumeID]bool{v: true}
@@ -134,8 +131,7 @@ func TestTakesOfAQueue(t *testing.T) {
 	}
 }
 
-// What is used is what the node uses without those that leave, and with what was given and
-// kept; people are told of what is kept no more than there is.
+// The used count is the node's, without leaving volumes, and with given and kept slots.
 func TestUsedOfAQueue(t *testing.T) {
 	s := slots{leaving: map[string]int32{"d": 2}, handed: map[string]handed{"d": {given: 3, kept: 4}}}
 	state := ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Name: "d"}, Used: 7}
@@ -152,8 +148,7 @@ func TestUsedOfAQueue(t *testing.T) {
 	}
 }
 
-// Of those that keep slots for a volume at other nodes, who ranks first counts; not who is
-// at the queue's own node, nor who keeps none, was granted, or yields.
+// The first in rank counts of the tickets that keep slots for a volume at other nodes.
 func TestFirstElsewhere(t *testing.T) {
 	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)
@@ -191,8 +186,8 @@ func TestFirstElsewhere(t *testing.T) {
 	}
 }
 
-// Who ranks before at another node has slots kept there, and is named with the volume that
-// both ask for; who ranks after has not.
+// An earlier ticket at another node keeps slots there, and is named with the shared volume. A later ticket
+// does not.
 func TestKeptElsewhere(t *testing.T) {
 	waits := asksAt("a", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created, k.Reason = 5, string(NoFreeSlot) })
 	for name, test := range map[string]struct {
@@ -218,8 +213,8 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 }
 
-// A request that needs more slots than the node has in all is told of which driver, and how
-// many: volumes of other drivers, and those that take no slot, are not counted.
+// A request with more volumes than the node has slots is told the driver and the number, without volumes of
+// other drivers or without slots.
 func TestTooFewSlots(t *testing.T) {
 	full := func(driver string, limit int32) Reason {
 		return Reason{Code: NoFreeSlot, Driver: driver, Node: "well", Limit: limit, Used: 1, Needed: 1}
@@ -256,8 +251,8 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// A ticket that is not a pod's is told what else is missing first, then that its slots are
-// not kept and why, and that slots are missing only where it keeps those that come free.
+// A tool's ticket is told other missing things first, then why its slots are not kept, and missing slots
+// only if it keeps free ones.
 func TestSlotsLast(t *testing.T) {
 	noSlot := Reason{Code: NoFreeSlot, Driver: "d", Node: "well", Limit: 1}
 	held := Reason{Code: HeldElsewhere, Volume: disk}
@@ -288,8 +283,8 @@ func TestSlotsLast(t *testing.T) {
 	}
 }
 
-// A volume of which nobody knows what it was attached for has the strictest policy of its driver,
-// the one for all classes among them; but not its delay.
+// A volume with an unknown source has the strictest of its driver's policies, including that for all
+// classes, but not its delay.
 func TestStrictestOfAll(t *testing.T) {
 	policy := func(class string, after time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p" + class, Version: "1", Driver: "d", Class: class, AfterPodGone: &after, DetachDelay: after}

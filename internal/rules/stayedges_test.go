@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that was left where its detach failed is attached anew there, unless it is
-// to go elsewhere by now, or an attachment is there, or on its way.
+// A volume left after a failed detach is attached there again, unless it is going elsewhere, or an
+// attachment exists or is in flight.
 func TestAttachAbandoned(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	alive := ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -44,8 +44,8 @@ func TestAttachAbandoned(t *testing.T) {
 	}
 }
 
-// Beside the target of a live migration it is attached anew as one of the two nodes of that: an attacher which
-// keeps an exclusive volume from two nodes would wait for the target to lose it.
+// Beside a live migration's target it is attached again as one of the two nodes: otherwise an attacher
+// would wait for the target to lose it.
 func TestAttachAbandonedBesideAMigration(t *testing.T) {
 	left := ledger.Hold{State: ledger.HoldUnknown, Stays: true, Transitions: 1}
 	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
@@ -67,7 +67,7 @@ func TestAttachAbandonedBesideAMigration(t *testing.T) {
 	}
 }
 
-// What was made for that is deleted once it is attached, and not before: until then its attacher may not have seen it.
+// That attachment is deleted once it is attached, not before: until then its attacher may not have seen it.
 func TestDetachAbandoned(t *testing.T) {
 	made := func(change func(*ledger.Attachment)) ledger.Event {
 		return madeAt("well", func(a *ledger.Attachment) { a.Attached = false; change(a) })
@@ -90,8 +90,8 @@ func TestDetachAbandoned(t *testing.T) {
 	}
 }
 
-// An attacher is asked to leave a volume only where the hold says that it stays, and only
-// for somebody who lives there, after a detach that it has refused.
+// An attacher is asked to leave a volume only if the hold says that it stays, for a user that lives there,
+// after a refused detach.
 func TestAskToStay(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	leaving := ledger.Attachment{
@@ -106,7 +106,7 @@ func TestAskToStay(t *testing.T) {
 		podAt      ledger.NodeName
 		attachment ledger.Attachment
 		next       ledger.NodeName
-		gone       bool // the hold: somebody has deleted it
+		gone       bool // the hold was deleted
 		want       bool
 	}{
 		"refused, and wanted again": {"well", true, "well", leaving, "", false, true},
@@ -135,8 +135,8 @@ func TestAskToStay(t *testing.T) {
 	}
 }
 
-// Without a hold an exclusive volume is had where it is attached, or reported: a volume
-// that needs no attachment has no other sign.
+// Without a hold an exclusive volume belongs to the node where it is attached, or reported: a volume that
+// needs no attachment has no other sign.
 func TestWhoHas(t *testing.T) {
 	id := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	node := func(reported ...ledger.VolumeID) ledger.NodeState {

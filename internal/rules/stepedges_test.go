@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// only is the one step that is planned, or 0; -1 as a number: more than one.
+// only is the single planned step, or 0; -1: more than one.
 func only(p *planner) Action {
 	switch len(p.plan.Steps) {
 	case 0:
@@ -20,7 +20,7 @@ func only(p *planner) Action {
 	return 255
 }
 
-// What brings a volume to a node that wants it, one step at a time.
+// The steps that bring a volume to a node, one at a time.
 func TestAcquire(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -75,8 +75,7 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-// A volume without an attachment is reported where its hold gives it to the node, and
-// where it is nowhere else.
+// A volume without an attachment is reported at its hold's node, if it is nowhere else.
 func TestAcquireWithoutAnAttachment(t *testing.T) {
 	id := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	pv := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
@@ -112,8 +111,8 @@ func TestAcquireWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// Beside another controller an attachment of Moorage's own goes where nobody wants it and
-// the other one does not know of it.
+// In Cooperative mode Moorage's own attachment is deleted if it is unwanted and unknown to the
+// attach/detach controller.
 func TestDetachUnreported(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
@@ -150,7 +149,7 @@ func TestDetachUnreported(t *testing.T) {
 	}
 }
 
-// Beside another controller an attachment that went is not made again for eight seconds.
+// In Cooperative mode an ended attachment is not made again for eight seconds.
 func TestGoneBeside(t *testing.T) {
 	went := []ledger.Event{madeAt("well"), ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}, dataAt("q", "well", ledger.PodLive)}
 	for name, test := range map[string]struct {
@@ -174,8 +173,7 @@ func TestGoneBeside(t *testing.T) {
 	}
 }
 
-// Where else an exclusive volume may be: at a node that is not in the way of a live
-// migration, or the other way round.
+// The other nodes where an exclusive volume may be. A live migration's two nodes don't block each other.
 func TestElsewhere(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
@@ -203,7 +201,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// What keeps a volume at a node that it is to leave.
+// What keeps a volume at a node that it must leave.
 func TestStuckAt(t *testing.T) {
 	other := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2"}}}
 	was := func(a *ledger.Attachment) { a.NodeID = "i-1" }
@@ -244,7 +242,7 @@ func TestStuckAt(t *testing.T) {
 	}
 }
 
-// The PersistentVolume by which a volume is attached, and whether the volume goes away with it.
+// The PersistentVolume that attaches a volume, and whether the volume goes away with it.
 func TestSource(t *testing.T) {
 	pv := func(name, claim string, deleting bool) ledger.Event {
 		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode, Deleting: deleting, Claim: ledger.ClaimKey{Namespace: "shop", Name: claim}}
@@ -275,7 +273,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// An attachment of another volume at a node that names the PersistentVolume of this one.
+// An attachment of another volume at a node with this volume's PersistentVolume.
 func TestOtherVolumesAttachment(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "old"}
 	theirs := func(n ledger.NodeName, pv string) ledger.Event {
@@ -304,8 +302,8 @@ func TestOtherVolumesAttachment(t *testing.T) {
 	}
 }
 
-// Of several nodes to which a driver refuses to attach a shared volume, that one is told
-// which is told already, else the first.
+// Of several nodes with a refused attach of a shared volume, the reported one stays reported, or else the
+// first is.
 func TestUnattached(t *testing.T) {
 	said := func(n ledger.NodeName) ledger.Hold {
 		return ledger.Hold{Message: Reason{Code: AttachFailed, Claim: "data", Node: n, Detail: "no", GRPC: 9}.Message()}
@@ -329,8 +327,8 @@ func TestUnattached(t *testing.T) {
 	}
 }
 
-// What is attached is reported unless its hold still speaks of a rule of force there, or does
-// not name the holder's Node yet; that is nothing to where a live migration takes it.
+// An attached volume is reported unless its hold has a rule of force there, or lacks the holder's Node; a
+// live migration's target is exempt.
 func TestReport(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
@@ -357,8 +355,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The attachment of a live migration's target is made beside the holder's node; any other is
-// made beside none.
+// The attachment for a live migration's target names the holder's node in Beside; other attachments name
+// none.
 func TestCreateBeside(t *testing.T) {
 	for at, want := range map[ledger.NodeName]ledger.NodeName{"dead": "well", "well": ""} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodLive))
@@ -369,8 +367,8 @@ func TestCreateBeside(t *testing.T) {
 	}
 }
 
-// What is reported from before its attachment went is taken back by the kubelet's own word
-// alone, where volumesAttached is Moorage's to write.
+// A report older than its attachment's end is taken back by the kubelet's own word only, if Moorage writes
+// volumesAttached.
 func TestStale(t *testing.T) {
 	for name, test := range map[string]struct {
 		arbiter Arbiter

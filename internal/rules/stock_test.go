@@ -9,35 +9,34 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// stock is kube-controller-manager's attach/detach controller, as far as it
-// matters to one that works beside it: what it knows comes from pods and, at
-// its start, from nodes and VolumeAttachments. It does not watch the latter.
+// stock is kube-controller-manager's attach/detach controller, as far as it matters in Cooperative mode: it
+// knows pods, and at its start nodes and VolumeAttachments. It does not watch VolumeAttachments.
 type stock struct {
 	c     *cluster
 	knows map[world.At]bool // its actual state of world
 	down  bool
 }
 
-// beside puts the attach/detach controller beside Moorage's.
+// beside adds the attach/detach controller.
 func (c *cluster) beside() {
 	c.Judge.Cooperative = true
 	c.stock = &stock{c: c, knows: map[world.At]bool{}}
 }
 
-// cooperative puts the attach/detach controller beside Moorage's.
+// cooperative adds the attach/detach controller.
 func (s *script) cooperative(args) {
 	s.arb.Cooperative = true
 	s.beside()
 }
 
-// standalone has the attach/detach controller gone, and Moorage's lead anew without it.
+// standalone removes the attach/detach controller; Moorage leads anew without it.
 func (s *script) standalone(args) {
 	s.arb.Cooperative = false
 	s.stock, s.Judge.Cooperative = nil, false
 	s.cluster.restart()
 }
 
-// stockCommand stops the attach/detach controller, or starts it anew.
+// stockCommand stops or restarts the attach/detach controller.
 func (s *script) stockCommand(a args) {
 	s.cluster.stock.down = a.flag("down")
 	if a.flag("restart") {
@@ -45,7 +44,7 @@ func (s *script) stockCommand(a args) {
 	}
 }
 
-// start takes in what nodes report and what attachments there are.
+// start reads the nodes' reports and the attachments.
 func (k *stock) start() {
 	k.knows = map[world.At]bool{}
 	for _, node := range list[ledger.NodeState](k.c, world.Nodes) {
@@ -60,7 +59,6 @@ func (k *stock) start() {
 	}
 }
 
-// work does one round, and says whether it did anything.
 func (k *stock) work() bool {
 	if k == nil || k.down {
 		return false
@@ -88,7 +86,6 @@ func (k *stock) work() bool {
 	return did
 }
 
-// attachedTo are the volumes that it takes for attached to a node.
 func (k *stock) attachedTo(n ledger.NodeName) []ledger.VolumeID {
 	var volumes []ledger.VolumeID
 	for at := range k.knows {
@@ -99,13 +96,11 @@ func (k *stock) attachedTo(n ledger.NodeName) []ledger.VolumeID {
 	return world.SortVolumes(volumes)
 }
 
-// report writes a node's volumesAttached.
 func (k *stock) report(n ledger.NodeName, volumes []ledger.VolumeID) {
 	k.c.ask(world.Request{Do: world.WriteReported, Node: n, InUse: volumes, Manager: true})
 }
 
-// detach takes a volume out of volumesAttached, then deletes its attachment,
-// by name.
+// detach takes a volume out of volumesAttached, then deletes its attachment by name.
 func (k *stock) detach(v ledger.VolumeID, n ledger.NodeName) bool {
 	node, _ := k.c.Node(n)
 	if slices.Contains(node.InUse, v) {
@@ -129,8 +124,8 @@ func (k *stock) detach(v ledger.VolumeID, n ledger.NodeName) bool {
 	return true
 }
 
-// attach creates an attachment unless there is one, and reports what is
-// attached. An exclusive volume that it knows at another node it leaves there.
+// attach creates a missing attachment, and reports attached ones. It leaves an exclusive volume at its
+// known node.
 func (k *stock) attach(v ledger.VolumeID, n ledger.NodeName) bool {
 	for at := range k.knows {
 		if at.Volume == v && at.Node != n && k.c.Exclusive(v) {
@@ -140,7 +135,7 @@ func (k *stock) attach(v ledger.VolumeID, n ledger.NodeName) bool {
 	name := ledger.AttachmentName(v, n)
 	va, ok := k.c.Attachment(name)
 	node, _ := k.c.Node(n)
-	k.knows[world.At{Volume: v, Node: n}] = true // an attach that is under way keeps others from the volume, too
+	k.knows[world.At{Volume: v, Node: n}] = true // an attach in flight also keeps others from the volume
 	if !ok {
 		k.c.ask(world.Request{Do: world.CreateAttachment, Manager: true, Fact: ledger.Attachment{
 			Name: name, Driver: v.Driver, Node: n, PersistentVolume: volumeName(k.c, v),

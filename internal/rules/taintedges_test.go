@@ -9,15 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The taint counts at once where the node controller called the node Unknown and nothing was
-// heard since; else after a time of silence, which begins with the taint at the earliest.
+// The taint counts at once if the node controller called the node Unknown and nothing was heard since, else
+// after a time of silence.
 func TestOutOfServiceTaint(t *testing.T) {
 	at := func(seconds int) time.Time { return auditTime.Add(time.Duration(seconds) * time.Second) }
 	const never = -1000
 	for name, test := range map[string]struct {
 		ready           ledger.Readiness
 		tainted, exists bool
-		taint, heard    int // seconds; never: not
+		taint, heard    int // seconds; never: absent
 		renewed, read   int // of the Lease
 		rule            bool
 		left            time.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// restartBehind replaces the controller by one whose cache of Nodes is as it was before: its watch of Nodes has ended, and
-// goes on with a list once it leads. What it hears of them meanwhile is told before it leads.
+// restartBehind replaces the controller by one with an old cache of Nodes: its watch of Nodes has ended,
+// and continues with a list once it leads. heard are the events before it leads.
 func (s *script) restartBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	s.beginBehind(nodes, heard...)
 	s.saw(s.List(world.Nodes))
@@ -40,7 +40,6 @@ func (s *script) beginBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	}
 }
 
-// playOn plays more lines.
 func playOn(t *testing.T, s *script, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -51,7 +50,7 @@ func playOn(t *testing.T, s *script, lines ...string) {
 	}
 }
 
-// usedAtWorker1 has a pod use a volume at worker-1. The Nodes are those that a controller which is behind has seen.
+// usedAtWorker1 has a pod use a volume at worker-1. It returns the Nodes of a controller that is behind.
 func usedAtWorker1(t *testing.T, access string) (*script, []ledger.Event) {
 	t.Helper()
 	s := scriptAfter(t, `
@@ -65,7 +64,8 @@ run
 	return s, s.List(world.Nodes)
 }
 
-// doubtedInASecondBoot has a volume in doubt in a second boot of a machine, which a controller that is behind has not seen.
+// doubtedInASecondBoot has a volume in doubt in a machine's second boot, unseen by a controller that is
+// behind.
 func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event) {
 	t.Helper()
 	s, before := usedAtWorker1(t, access)
@@ -81,7 +81,8 @@ func staysAtWorker1(t *testing.T, s *script) {
 	}
 }
 
-// A leader whose cache of Nodes is behind the boot that a hold's entry for a node tells of does not take that boot for over.
+// A leader's cache of Nodes is behind the boot in a hold's fence of a node. It does not take that boot for
+// over.
 func TestTakeOverBehindTheBootOfADoubt(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestTakeOverBehindTheBootOfADoubt(t *testing.T) {
 	}
 }
 
-// The same where the Node is gone when it begins to lead, as it knows: that an earlier boot of it was known last shows nothing of
-// a later one, of which the hold tells.
+// The same for a Node that it knows as deleted: the last known, earlier boot shows nothing of a later boot
+// in the hold.
 func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
 	}
 }
 
-// The same where the leader has heard of nothing: that the Node is gone its own read tells it.
+// The same without any event: the leader's own read shows that the Node is deleted.
 func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 			playOn(t, s, "kubelet worker-1 down", "delete node=worker-1", "run")
 			s.restartBehind(before)
 			playOn(t, s, "do volume=pv-1", "show volume=pv-1")
-			for _, e := range before { // its watch of Nodes goes on with a list
+			for _, e := range before { // its watch of Nodes continues with a list
 				if n := e.(ledger.NodeState).Name; s.Get(world.Nodes, string(n)) == nil {
 					s.ledger.Apply(s.Now, ledger.NodeGone{Name: n})
 				}
@@ -126,8 +127,8 @@ func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 	}
 }
 
-// The same where nothing is in doubt before: the hold gives the volume to a Node that was made after a boot, and is gone, and the cache has
-// the Node, and the boot, before it.
+// The same without an earlier doubt: the hold's Node was made after a boot and is deleted, and the cache
+// has the earlier Node and boot.
 func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
 	s, before := usedAtWorker1(t, "RWO")
 	playOn(t, s, "kubelet worker-1 reboot down", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1",
@@ -139,8 +140,8 @@ func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
 	staysAtWorker1(t, s)
 }
 
-// A leader whose cache of Nodes is behind does not take a VolumeAttachment that is attached to the next machine of a node's name for
-// the word that what was left at the one before is attached anew there.
+// A leader's cache of Nodes is behind. A VolumeAttachment that is attached to the next machine of a node's
+// name does not prove that the volume left at the earlier one is attached there again.
 func TestTakeOverBehindAMachineThatIsReplaced(t *testing.T) {
 	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -154,10 +155,10 @@ show volume=pv-1
 			playOn(t, s, "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1", "node worker-1 new reporting=true",
 				"fail attach volume=pv-1 ok", "fail detach volume=pv-1 ok")
 			for _, n := range s.Keys(world.Attachments) {
-				s.attacher(n) // nobody leads
+				s.attacher(n) // there is no leader
 			}
 			s.beginBehind(before)
-			s.doSteps(parse("do volume=pv-1")) // before the watch of Nodes goes on
+			s.doSteps(parse("do volume=pv-1")) // before the watch of Nodes continues
 			s.saw(s.List(world.Nodes))
 			playOn(t, s, "pod other claim=data", "reserve other node=worker-2", "run", "show volume=pv-1", "advance 7m", "run", "advance 7m", "run", "show volume=pv-1")
 			if s.heldAt("pv-1") != "worker-1" {

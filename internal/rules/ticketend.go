@@ -23,38 +23,37 @@ const (
 	EndNodeUnreachable EndCause = "NodeUnreachable"
 )
 
-// What a ticket has lived is written down ttlSteps times in its life, and not more often than
-// every ttlStep.
+// A ticket's age is written ttlSteps times in its life, at intervals of ttlStep or more.
 const (
 	ttlSteps = 10
 	ttlStep  = 30 * time.Second
 )
 
-// TTLStep is how much of a ticket's time of so many seconds the controller counts before it
-// writes that down, which is as much as a restart may add to it.
+// TTLStep is the part of a ticket's time, of so many seconds, that the controller counts before it writes
+// the age. A restart may add as much.
 func TTLStep(seconds int64) time.Duration {
 	return max(time.Duration(seconds)*time.Second/ttlSteps, ttlStep)
 }
 
-// EndCauses lists them.
+// EndCauses lists all causes.
 func EndCauses() []EndCause {
 	return []EndCause{EndTimeOver, EndNodeCordoned, EndNodeDeleted, EndNodeUnreachable}
 }
 
-// TicketEnd is what becomes of a ticket by what has become of its node.
+// TicketEnd is a ticket's fate by its node's state.
 type TicketEnd struct {
 	// Cause is why it ends now; empty: it does not.
 	Cause EndCause
-	// Left is how much of the time is left, and Again after which time the ticket is to be looked at
-	// again, since more of it is over then; 0: no time runs.
+	// Left is the rest of the time, and Again when the ticket must be checked again, at the next step; 0:
+	// no time runs.
 	Left, Again time.Duration
-	// Keep is what its status is to say of the outage of its node.
+	// Keep is its status's record of its node's outage.
 	Keep ledger.Outage
 }
 
-// EndOf says whether a ticket ends, because its node is emptied or gone. One with onDrain: Move moves instead (Keeps). A waiting ticket has nothing that a node
-// that is gone would keep: it asks on. The end of a ticket proves nothing: what it had is detached by
-// the same rules as what a pod had.
+// EndOf says whether a ticket ends because its node is drained or gone. A ticket with onDrain: Move moves
+// instead (Keeps). A pending ticket has nothing at a node, and keeps waiting. The end of a ticket proves
+// nothing: its volumes are detached by the same rules as a pod's.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 	if n := s.Node(t.Node); t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining && (!t.Wherever || t.Phase == ledger.TicketGranted) {
 		return TicketEnd{Cause: EndNodeCordoned}
@@ -67,9 +66,9 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 	return end
 }
 
-// nodeGone says how much of the time is over after which a granted ticket leaves its node, since that
-// is gone, and what the ticket's status is to say of it. It goes on where an earlier process stopped, as
-// the times of a forced detach do: each may wait for a step of it again.
+// nodeGone returns the progress of the time after which a granted ticket leaves its lost node, and its
+// status's record. It continues an earlier process's count, as the times of a forced detach do: each
+// process may wait for one step again.
 func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledger.Outage) {
 	n := s.Node(t.Node)
 	if t.Phase != ledger.TicketGranted || n == nil || t.Node == ledger.Detached || ready(n) {
@@ -89,7 +88,7 @@ func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledg
 	f := time.progress(seen, now)
 	kept := ledger.Outage{Elapsed: f.Elapsed.Truncate(f.Step)}
 	if kept.Elapsed == 0 || leaseUnread(n) {
-		return f, t.NodeGone // as it is: nothing to keep yet, or whether it is the same outage is not known yet
+		return f, t.NodeGone // unchanged: nothing to record yet, or it is unknown whether the outage is the same
 	}
 	kept.NodeUID = n.UID
 	if n.Exists {
@@ -98,8 +97,8 @@ func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledg
 	return f, kept
 }
 
-// endsAfter is after which time tickets end at a node that is not Ready, by which rule: the longest
-// of the policies of the ticket's volumes; negative: never.
+// endsAfter is the time after which tickets end at a node that is not Ready, with the rule: the longest of
+// the policies of the ticket's volumes; negative: never.
 func endsAfter(s ledger.Snapshot, t *ledger.Ticket, n *ledger.Node) (EndCause, time.Duration) {
 	rule, of := EndNodeDeleted, ticketsDeleted
 	if n.Exists {
@@ -117,9 +116,8 @@ func endsAfter(s ledger.Snapshot, t *ledger.Ticket, n *ledger.Node) (EndCause, t
 	return rule, limit
 }
 
-// leaves says why a ticket with onDrain: Move is not to be at a node any more: somebody empties it, or
-// it is gone for as long as the policy of its volumes says. One that waits goes to no node that the
-// controller would not choose.
+// leaves says why a ticket with onDrain: Move must leave a node: it is being drained, or gone for the
+// policy's time. A pending ticket avoids nodes that Moorage would not choose.
 func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	cause, detail := moves(s, t, now)
 	switch {
@@ -132,14 +130,14 @@ func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	return []Reason{{Code: LeavesNode, Node: t.Node, Detail: detail}}
 }
 
-// MovesFor says why a ticket is to leave its node (onDrain: Move), by what has become of it; empty: it
-// is not. A read of the Node has to show the same before the ticket loses its grant.
+// MovesFor says why a ticket must leave its node (onDrain: Move) by its state; empty: it stays. A read of
+// the Node must confirm this before the ticket loses its grant.
 func MovesFor(s ledger.Snapshot, t *ledger.Ticket, now time.Time) EndCause {
 	cause, _ := moves(s, t, now)
 	return cause
 }
 
-// moves is MovesFor, and how people are told it.
+// moves is MovesFor with its message.
 func moves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (EndCause, string) {
 	if t.OnDrain != ledger.MoveOnDrain || t.Node == "" {
 		return "", ""

@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// endWorld has a ticket for claim data that is granted at node b, and a clock.
+// endWorld has a ticket for claim data, granted at node b, and a clock.
 type endWorld struct {
 	t      *testing.T
 	ledger *ledger.Ledger
@@ -42,7 +42,7 @@ func (w *endWorld) end() rules.TicketEnd {
 	return rules.EndOf(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "t"}), w.now)
 }
 
-// ends expects why the ticket ends after so much more time.
+// ends expects the cause of the ticket's end after some more time.
 func (w *endWorld) ends(in time.Duration, want rules.EndCause) {
 	w.t.Helper()
 	w.now = w.now.Add(in)
@@ -65,8 +65,8 @@ func waitsFor(k *ledger.Ticket)    { k.Phase = ledger.TicketPending }
 func anywhere(k *ledger.Ticket)    { k.Wherever = true }
 func moves(k *ledger.Ticket)       { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }
 
-// A ticket ends with the cordon of its node only where it says so; one that waits for the controller
-// to choose a node has none yet.
+// A ticket ends with the cordon of its node only by onDrain: End. A ticket that waits for a node has none
+// yet.
 func TestTicketEndsOnDrain(t *testing.T) {
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
 	for name, test := range map[string]struct {
@@ -91,12 +91,12 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	}
 	w := newEndWorld(t, grantedAt("b", endsOnDrain))
 	w.see(placeNode("b", cordoned), ledger.Complete{}, ledger.NodeGone{Name: "b"})
-	w.ends(0, "") // nobody empties a node that is gone: that time runs
+	w.ends(0, "") // a deleted node can't be drained: its time runs
 	w.ends(rules.DefaultAfterNodeDeleted, rules.EndNodeDeleted)
 }
 
-// By default a granted ticket ends six minutes after its Node was deleted, and never while the Node
-// exists. One that waits, and a pod's, do not.
+// By default a tool's granted ticket ends six minutes after its Node was deleted, and never while the Node
+// exists.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket
@@ -120,8 +120,8 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	w.ends(24*time.Hour, "")
 }
 
-// The policy's time counts from when the node was not Ready, and anew when it was Ready in between;
-// of two policies for one volume's classes the later time counts.
+// The policy's time counts from the end of Ready, and anew after each Ready. Of two policies for one
+// volume's classes the later time counts.
 func TestTicketEndsByPolicy(t *testing.T) {
 	never, minute, hour := time.Duration(-1), time.Minute, time.Hour
 	down := func(version string) ledger.NodeState {
@@ -144,8 +144,7 @@ func TestTicketEndsByPolicy(t *testing.T) {
 	w.ends(time.Hour, "")
 }
 
-// A process that begins goes on where the one before stopped, if it is the same outage; what was
-// counted of another one does not count.
+// A new process continues the last one's count in the same outage. A count of another outage is dropped.
 func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 	down := placeNode("b")
 	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
@@ -172,7 +171,7 @@ func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 	}
 }
 
-// What is written down is in steps, and the next process reads it; nothing is where the node is Ready.
+// The record is written in steps, and read by the next process. Nothing is written for a Ready node.
 func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b"))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
@@ -201,8 +200,8 @@ func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	}
 }
 
-// A ticket that moves loses its grant at a cordoned node, is granted at none that the controller would
-// not choose, and is put at another one.
+// A ticket that moves loses its grant at a cordoned node, is granted only at nodes that Moorage would
+// choose, and gets another node.
 func TestTicketMoves(t *testing.T) {
 	cordoned := placeNode("b", func(s *ledger.NodeState) { s.Draining = true })
 	w := newEndWorld(t, grantedAt("b", moves))
@@ -239,7 +238,7 @@ func TestTicketMoves(t *testing.T) {
 	}
 }
 
-// One that moves leaves a node that is gone when its time is over.
+// A ticket that moves leaves a lost node when its time is over.
 func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b", moves))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
@@ -252,7 +251,7 @@ func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// A ticket that keeps its volumes detached has no node that could be gone, or emptied.
+// A ticket for detached volumes has no node that could be lost or drained.
 func TestDetachedTicketsDoNotEndWithANode(t *testing.T) {
 	k := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "fsck"}, UID: "fsck", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// endsBehind has worker-2 fall silent, and then what follows come about, of which whoever leads sees all but that silence;
-// or a leader begins that has the Node as it was before.
+// endsBehind has worker-2 fall silent, and then plays lines. The leader sees all but the silence, or a new
+// leader begins with the earlier Node.
 func (s *script) endsBehind(t *testing.T, begins bool, lines ...string) {
 	t.Helper()
 	before := s.List(world.Nodes)
@@ -22,7 +22,7 @@ func (s *script) endsBehind(t *testing.T, begins bool, lines ...string) {
 	}
 }
 
-// tickAll has all kubelets work, while nobody leads.
+// tickAll lets all kubelets work without a leader.
 func (s *script) tickAll(times int) {
 	for range times {
 		for _, id := range sortedKeys(s.Machines) {
@@ -31,7 +31,8 @@ func (s *script) tickAll(times int) {
 	}
 }
 
-// staysForItsHolder checks that a volume is attached to worker-2 still, where the holder of a ticket may write to it.
+// staysForItsHolder checks that a volume is still attached to worker-2, where a ticket's holder may write
+// to it.
 func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	t.Helper()
 	var p *ledger.NodeVolume
@@ -43,9 +44,8 @@ func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	}
 }
 
-// A ticket ends after its node has fallen silent, and whoever leads sees that end before the node's silence; or a leader begins
-// with the Node as it was before that. The kubelet's word tells nothing of the ticket's holder, whom nobody can have told: the
-// volume stays.
+// A ticket ends after its node fell silent, but the leader sees the end first. The kubelet's word says
+// nothing of the ticket's holder, which could not be told: the volume stays.
 func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume []string
@@ -77,8 +77,7 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	}
 }
 
-// What a ticket had at a node that is silent by now counts as in use there, also where it was left there for a while, without a
-// VolumeAttachment, when the ticket ended: it is not detached on the word of the kubelet, which knows nothing of tickets.
+// A ticket's volume left at a silent node counts as in use: a kubelet knows no tickets.
 func TestTicketOfWhatWasLeftAtASilentNode(t *testing.T) {
 	for name, lines := range map[string]string{"the same leader": "", "the next leader": "restart\nrun"} {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +110,8 @@ show volume=pv-1
 	}
 }
 
-// A ticket ended after its node fell silent, and whoever leads does not know of that silence yet. A hold that comes to name the node,
-// where none named it before, does not end what is known of the ticket's holder: the volume stays.
+// A ticket ended after its node fell silent, unknown to the leader. A new hold that names the node does not
+// end what is known of the ticket's holder: the volume stays.
 func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	shared := "ticket mine type=Manual node=worker-2 claims=data"
 	for name, test := range map[string]struct {
@@ -134,7 +133,7 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 				playOn(t, s, test.ready...)
 				playOn(t, s, test.ticket, "run", "holder mine satisfied")
 				v := s.volumeNamed("pv-1")
-				if name == "a migration's target" { // the pod at the source ends, and is unmounted, while nobody leads
+				if name == "a migration's target" { // the pod at the source ends and is unmounted, without a leader
 					s.DeletePod("vm.1")
 					s.sync()
 					s.tickAll(5)
@@ -157,8 +156,8 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	}
 }
 
-// Somebody edits, or deletes, the hold of what a ticket had that ended after its node fell silent, which whoever leads has yet to see: that shows
-// nothing of the node. The judge says so where it is detached.
+// A ticket ended after its node fell silent, unknown to the leader. A foreign change of its volume's hold
+// shows nothing of the node: the judge reports a detach.
 func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	for which, pv := range map[string]string{
 		"exclusive": "pv pv-1 claim=data", "shared": "pv pv-1 claim=data access=RWX",
@@ -177,8 +176,8 @@ func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	}
 }
 
-// A hold that has no room for all of its node's pods names the ticket that has the volume beside them: the next leader knows of its
-// holder.
+// A hold without room for all pods of its node still names the ticket beside them: the next leader knows
+// its holder.
 func TestTicketBesideManyPods(t *testing.T) {
 	for order, begins := range map[string]bool{"in one term, silence seen": false, "a leader begins": true} {
 		t.Run(order, func(t *testing.T) {
@@ -212,8 +211,8 @@ func TestTicketBesideManyPods(t *testing.T) {
 	}
 }
 
-// A node shuts down in good order: its kubelet ends the pods, unmounts what they had and says so, and that the node is not Ready any more. What nobody
-// uses is detached on its word, also where a ticket had the volume there long ago, or another leader has begun since.
+// A node shuts down in order: its kubelet unmounts, reports that and the end of Ready. Unused volumes are
+// detached on its word, also after a ticket long ago or a change of leader.
 func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 	ticket := []string{"ticket mine type=Manual node=worker-2 claims=data", "run", "delete ticket=mine", "run", "advance 24h", "run"}
 	for name, before := range map[string][]string{"nothing": nil, "a leader began": {"restart", "run", "advance 24h", "run"}, "a ticket had it": ticket} {

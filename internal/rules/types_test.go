@@ -35,8 +35,8 @@ func ofType(kind ledger.TicketType, name string, n ledger.NodeName, volume strin
 	return t
 }
 
-// What a type of ticket does to each other one: who takes a volume from whom, and who is
-// served first. The lists are Longhorn's, written down once more.
+// Each type of ticket against each other: which takes a volume from the other, and which is served first.
+// The lists are Longhorn's, repeated here.
 func TestEveryTypeAgainstEveryOther(t *testing.T) {
 	first := []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion}
 	second := []ledger.TicketType{ledger.TypeManual, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
@@ -58,7 +58,7 @@ func TestEveryTypeAgainstEveryOther(t *testing.T) {
 			if want := slices.Contains(giveWay, has) && group(asks) < 2; v.Allowed() != want {
 				t.Errorf("%s has the volume, and %s may have it: %t (%v)", has, asks, v.Allowed(), v.Reasons)
 			}
-			// One slot, asked for at the same time, and the name that sorts first is the other's.
+			// One slot, requested at the same time, and the other ticket's name sorts first.
 			older, newer := ofType(has, "b", "n1", "v"), ofType(asks, "a", "n1", "w")
 			s = typed(older, newer)
 			queue := Arbiter{}.Queue(s, "n1", queueTime)

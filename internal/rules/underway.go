@@ -9,12 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// UnderWay returns whether an attach or detach of a volume at a node keeps one of the
-// workers that a policy gives its driver, and for how long it does so at most if nothing
-// changes: 0 for as long as it is under way. One that the driver has refused keeps none:
-// its attacher tries again after pauses of its own. A detach that the driver does not
-// answer keeps one for a minute: else a few that never end would stop the driver
-// everywhere.
+// UnderWay returns whether an attach or detach of a volume at a node occupies one of its driver's workers,
+// and the longest time for which it does without a change: 0 while it is in progress. A refused one
+// occupies none: its attacher pauses before the retry. An unanswered detach occupies one for a minute:
+// otherwise a few hanging ones would stop the driver everywhere.
 func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool, time.Duration) {
 	va := place.Canonical()
 	switch {
@@ -28,13 +26,13 @@ func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool,
 	return !va.Attached && va.AttachError.IsZero(), 0
 }
 
-// Answers returns whether a node is Ready, so that its attaches and detaches can be
-// expected to end. Those at other nodes never keep one at such a node waiting.
+// Answers returns whether a node is Ready, so that its attaches and detaches should end. Those at other
+// nodes never keep such a node's waiting.
 func Answers(n *ledger.Node) bool { return ready(n) }
 
-// noFreeWorker returns NoFreeWorker in the place of Attaching or Detaching where that has not
-// begun, the controller may begin it, and as many attaches and detaches of the driver keep a worker
-// as its policy allows. It is what people read: who is next for a worker the controller decides.
+// noFreeWorker replaces Attaching or Detaching by NoFreeWorker if the work has not begun, the controller
+// may begin it, and the driver's workers are all occupied. It is for messages: the controller decides the
+// order of work.
 func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
 	place := v.NodeVolume(reason.Node)
 	if place == nil || reason.Code != Attaching && reason.Code != Detaching {
@@ -57,8 +55,7 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 	return reason
 }
 
-// AwaitsWorker says whether the attach of a volume at a node, or its detach, waits for one of the driver's
-// workers.
+// AwaitsWorker says whether a volume's attach or detach at a node waits for one of the driver's workers.
 func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.NodeName, now time.Time) bool {
 	reason := Reason{Code: Attaching, Node: n}
 	if v.NodeVolume(n).HasAttachments() {
@@ -67,8 +64,7 @@ func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.Node
 	return a.noFreeWorker(s, v, reason, now).Code == NoFreeWorker
 }
 
-// workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
-// which answers or does not.
+// workersBusy says whether all workers of a driver are occupied for a node that answers (live) or does not.
 func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {
 	for v, place := range s.UnderWay() {
 		if v.Driver != driver || live && !Answers(s.Node(place.Node)) {
@@ -84,8 +80,8 @@ func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now t
 	return false
 }
 
-// forThem says whether kube-controller-manager attaches a volume to a node, which counts no workers:
-// in Cooperative mode, for the pods that are bound.
+// forThem says whether kube-controller-manager, which counts no workers, attaches a volume to a node: in
+// Cooperative mode, for bound pods.
 func (p *planner) forThem(place *ledger.NodeVolume) bool {
 	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
 }

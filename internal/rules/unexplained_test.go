@@ -25,9 +25,8 @@ func listing(events ...ledger.Event) (*ledger.Ledger, ledger.VolumeID) {
 	return l, v
 }
 
-// That a kubelet lists a volume counts, though nothing shows how it came there: a
-// VolumeAttachment that somebody has stripped of its finalizer, before this process began,
-// leaves nothing else behind. Whoever waits is told the node, and what to do.
+// A kubelet's listed volume counts without any other trace, as after a removed finalizer. The waiting user
+// is told the node and the required action.
 func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 	pv := ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "a"}, Access: ledger.AccessNode}
 	hold := ledger.Hold{Version: "1", Node: "n2", NodeUID: "n2", Transitions: 2, State: ledger.HoldHeld, PVs: []string{"a"}}
@@ -53,20 +52,20 @@ func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 		t.Errorf("the hold says %s %s: %s", written.State, written.Reason, written.Message)
 	}
 
-	// An administrator's way out: the machine is off, and somebody vouches for it.
+	// An administrator's solution: the machine is off, with the taint.
 	off := ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true, InUse: []ledger.VolumeID{v}}
 	l.Apply(auditTime, off)
 	if attached, _ := attaches(); !attached {
 		t.Error("it is not attached to n2 though n1 is out of service")
 	}
-	// Another: the kubelet stops to list it.
+	// Another: the kubelet stops listing it.
 	l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "3", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 	if attached, _ := attaches(); !attached {
 		t.Error("it is not attached to n2 though nobody lists it")
 	}
 }
 
-// What shows how a volume came to a node explains that its kubelet lists it.
+// A trace of how a volume came to a node explains its kubelet's list.
 func TestWhatExplainsUse(t *testing.T) {
 	v := ledger.VolumeID{Driver: "disk", Handle: "a"}
 	bound := ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n1", Volumes: []ledger.PodVolume{{Name: "a", Inline: v}}}
@@ -109,8 +108,7 @@ func TestWhatExplainsUse(t *testing.T) {
 	}
 }
 
-// A kubelet may list as many names as it likes: for volumes of which nothing else is known,
-// no VolumeHold is written.
+// A kubelet may list any number of names: an otherwise unknown volume gets no VolumeHold.
 func TestListedNamesMakeNoHolds(t *testing.T) {
 	var names []ledger.VolumeID
 	for i := range 100 {

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// By which rule a volume is fenced: a cloud's taint and a time are proof only where a
-// policy says that unpublishing the volume takes the machine's access away, and there is
-// an attachment to unpublish, or nothing that says that the volume is there.
+// A cloud's taint and a time are proof only if a policy says that unpublishing cuts the machine off, and
+// there is an attachment to unpublish, or no sign of the volume there.
 func TestUnpublishFences(t *testing.T) {
 	off := func(n *ledger.NodeState) { n.Ready, n.Shutdown = ledger.ReadyUnknown, true }
 	minute := time.Minute
@@ -33,7 +32,7 @@ func TestUnpublishFences(t *testing.T) {
 	for name, test := range map[string]struct {
 		hold  ledger.Hold
 		facts []ledger.Event
-		want  string // the rule that is over a minute later; empty: none
+		want  string // the rule that holds a minute later; empty: none
 	}{
 		"no policy":                        {ledger.Hold{}, []ledger.Event{nodeAs("dead", off), madeAt("dead"), user}, ""},
 		"the taint":                        {ledger.Hold{}, []ledger.Event{policy(cuts), nodeAs("dead", off), madeAt("dead"), user}, NodeShutdown},
@@ -67,7 +66,6 @@ func TestUnpublishFences(t *testing.T) {
 	}
 }
 
-// What needs no attachment nobody unpublishes.
 func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 	v := &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}
 	if unpublishCuts(ledger.Snapshot{}, v, nil, nil) || unpublishCuts(ledger.Snapshot{}, v, &ledger.NodeVolume{}, nil) {
@@ -75,7 +73,7 @@ func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 	}
 }
 
-// A time alone proves nothing.
+// Time alone proves nothing.
 func TestProves(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: true, FencedCondition: true, NetworkFence: true, NodeShutdown: true, UnpublishFences: true, AfterPodGone: false, AfterUnreachable: false, "": false} {
 		if Proves(rule) != want {

@@ -22,7 +22,6 @@ func otherThere() []ledger.Event {
 	}
 }
 
-// plansUnreport plans the Unreport of the idle volume at node well.
 func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 	t.Helper()
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{alive, madeAt("well")}, facts...)...)
@@ -34,7 +33,7 @@ func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 	return p, p.plan.Steps[0]
 }
 
-// An Unreport for somebody who waits at the very node (retract) is urgent.
+// An Unreport for a waiting user at the same node (retract) is urgent.
 func TestRetractIsUrgent(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, nodeAs("well", reporting), dataAt("q", "well", ledger.PodLive))
 	p.acquire(p.at("well"))
@@ -43,8 +42,8 @@ func TestRetractIsUrgent(t *testing.T) {
 	}
 }
 
-// An Unreport that becomes urgent because the last slot of its node is taken is looked at then, though the
-// volume itself is not touched by that.
+// An Unreport becomes urgent when its node's last slot is taken. It is checked then, without an event about
+// the volume.
 func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	two := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}}
 	if _, step := plansUnreport(t, two); step.Urgent {
@@ -59,17 +58,16 @@ func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	}
 }
 
-// The claim is gone, and the provisioner waits for the volume to leave its node before it deletes it
-// (external-provisioner refuses while there is a VolumeAttachment, and backs off): the PersistentVolume is
-// deleted only after that.
+// The claim is gone, and the provisioner waits for the detach (external-provisioner refuses while there is
+// a VolumeAttachment, and backs off): the PersistentVolume is deleted after that.
 func TestReleasedVolumeIsUrgent(t *testing.T) {
 	if _, step := plansUnreport(t, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}); !step.Urgent {
 		t.Error("the volume is to be deleted, and its Unreport is put off")
 	}
 }
 
-// The claim is gone, and another of its name is there already, as a StatefulSet or GitOps makes it at once.
-// The PersistentVolume is Released all the same (claimRef has the UID of the first), and its provisioner waits.
+// The claim is gone, and a new one has its name already, as with a StatefulSet or GitOps. The
+// PersistentVolume is still Released (claimRef has the first UID), and its provisioner waits.
 func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	_, step := plansUnreport(t,
@@ -82,8 +80,8 @@ func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
 	}
 }
 
-// A volume that is kept for a detachDelay becomes urgent when its claim goes: somebody has to look at it then.
-// The PersistentVolume's phase (Released) may have been seen before, on another watch.
+// A volume kept by detachDelay becomes urgent, and is checked, when its claim is deleted. Another watch may
+// have shown the phase Released before.
 func TestClaimGoneTouchesTheVolume(t *testing.T) {
 	l := ledger.New()
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}

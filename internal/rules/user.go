@@ -8,17 +8,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// claimState is the claim of a user on a NodeVolume.
+// claimState is the state of a user's claim on a NodeVolume.
 type claimState uint8
 
 const (
-	noClaim     claimState = iota // not there any more, or taken away by a dry run
-	requested                     // a ticket that isn't granted
-	terminating                   // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
-	active                        // a pod that runs or will, or a ticket that is granted, or whose grant was sent
+	noClaim     claimState = iota // gone, or taken away by a dry run
+	requested                     // a pending ticket
+	terminating                   // a pod that is terminating, or runs nowhere: it may use the volume, but has no claim
+	active                        // a pod that runs or will, or a ticket that is granted or whose grant was sent
 )
 
-// claimStateOf is the claim of a user in a snapshot.
 func claimStateOf(s ledger.Snapshot, u ledger.User) claimState {
 	if u.Pod != "" {
 		return claimStateOfPod(s, u.Pod)
@@ -47,8 +46,8 @@ func claimStateOfPod(s ledger.Snapshot, uid string) claimState {
 	return active
 }
 
-// runsNowhere says whether a pod is bound to a Node that does not exist, where no volume is, or
-// may be. Kubernetes' pod garbage collector deletes such a pod.
+// runsNowhere says whether a pod is bound to a deleted Node where no volume is, or may be. Kubernetes' pod
+// garbage collector deletes such a pod.
 func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
 	if p.Node == "" {
 		return false
@@ -63,8 +62,7 @@ func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
 	})
 }
 
-// requestOf makes the request behind a user, for its rank and its name: without what it
-// needs.
+// requestOf is a user's request, for its rank and name: without its needs.
 func requestOf(s ledger.Snapshot, u ledger.User) Request {
 	if u.Pod != "" {
 		if p := s.Pod(u.Pod); p != nil {
@@ -78,7 +76,6 @@ func requestOf(s ledger.Snapshot, u ledger.User) Request {
 	return Request{Type: "gone", Ticket: u.Ticket}
 }
 
-// requester names a user.
 func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
 	if u.Pod != "" {
 		if p := s.Pod(u.Pod); p != nil {
@@ -96,8 +93,8 @@ func ticketRequester(t *ledger.Ticket) ledger.Requester {
 	return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
 }
 
-// yields says whether a user gives way to a request: a ticket of a type that
-// yields, to a pod's priority or above.
+// yields says whether a user gives way to a request: a ticket of a yielding type, to a pod's priority or
+// above.
 func yields(s ledger.Snapshot, u ledger.User, to Request) bool {
 	t := s.Ticket(u.Ticket)
 	return t != nil && t.Type.Yields() && to.priority() >= ledger.PodPriority

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A user that is gone ranks and is named by what is left of it.
+// A deleted user is ranked and named by its remaining facts.
 func TestUsersThatAreGone(t *testing.T) {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "db", Created: 7})
@@ -40,8 +40,7 @@ func TestUsersThatAreGone(t *testing.T) {
 	}
 }
 
-// A hold is written anew when its node has booted anew, but not only to name a boot that
-// it has not named so far.
+// A hold is written again after its node's reboot, but not only to add a boot.
 func TestHoldNamesTheBoot(t *testing.T) {
 	hold := func(boot string) ledger.Hold { return ledger.Hold{Node: "n1", NodeUID: "u", BootID: boot} }
 	for _, test := range []struct {
@@ -54,7 +53,7 @@ func TestHoldNamesTheBoot(t *testing.T) {
 	}
 }
 
-// A detach keeps one of the driver's workers until it is answered, or for a minute.
+// A detach occupies one of the driver's workers until its answer, or for a minute.
 func TestWhatIsUnderWay(t *testing.T) {
 	l := ledger.New()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -91,8 +90,8 @@ func TestWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Beside the attach/detach controller a ticket has its volume once it is attached: that
-// controller reports it for bound pods only.
+// In Cooperative mode a ticket has its volume once it is attached: the attach/detach controller reports
+// only for bound pods.
 func TestSatisfiedBesideAnother(t *testing.T) {
 	s, _, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -109,7 +108,7 @@ func TestSatisfiedBesideAnother(t *testing.T) {
 	}
 }
 
-// A hold that nothing is left to be about goes, also where nobody has opted in.
+// A hold without a subject is deleted, also without opted-in users.
 func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	l := ledger.New()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -121,8 +120,8 @@ func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	}
 }
 
-// A volume is taken by force under a rule only after the hold names that rule: an
-// earlier one that it names stands for another proof.
+// A volume is taken by force under a rule only after the hold names that rule: an earlier rule in it stands
+// for another proof.
 func TestFenceNamesTheRule(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	plan := func(rule string) []Step {
@@ -150,8 +149,8 @@ func TestFenceNamesTheRule(t *testing.T) {
 	}
 }
 
-// A fence says whether the node had the volume in use when it was taken: what a kubelet
-// says that has reported is believed.
+// A fence says whether the node had the volume in use when it was taken: a kubelet that has reported is
+// believed.
 func TestFenceSaysWhetherItWasInUse(t *testing.T) {
 	place := &ledger.NodeVolume{Node: "n1"}
 	used := &ledger.NodeVolume{Node: "n1", InUse: true}
@@ -168,7 +167,7 @@ func TestFenceSaysWhetherItWasInUse(t *testing.T) {
 	}
 }
 
-// A pod that a dry run tries at a node takes a slot for each of its volumes, and no more.
+// A pod tried at a node takes one slot for each of its volumes.
 func TestDryRunTakesSlots(t *testing.T) {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})

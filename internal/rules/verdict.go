@@ -9,22 +9,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Outcome is the answer in one word. The zero value is Deny, so that a verdict
-// nobody filled in permits nothing.
+// Outcome is the answer in one word. The zero value is Deny, so that an empty verdict permits nothing.
 type Outcome uint8
 
 const (
-	// Deny: not at this node as things are. Another node may do.
+	// Deny: not at this node in the present state. Another node may do.
 	Deny Outcome = iota
-	// Wait: it will do once others let go or evidence comes in.
+	// Wait: possible after others let go, or with more evidence.
 	Wait
-	// Allow: it will do now.
+	// Allow: possible now.
 	Allow
 )
 
 func (o Outcome) String() string { return [...]string{"deny", "wait", "allow"}[o] }
 
-// Verdict is an answer and why. Reasons are sorted and without duplicates.
+// Verdict is an answer with its reasons, sorted and without duplicates.
 type Verdict struct {
 	Outcome Outcome
 	Reasons []Reason
@@ -33,7 +32,7 @@ type Verdict struct {
 // Allowed says whether the answer is Allow.
 func (v Verdict) Allowed() bool { return v.Outcome == Allow }
 
-// First returns the reason that matters most, or the zero Reason.
+// First returns the most important reason, or the zero Reason.
 func (v Verdict) First() Reason {
 	if len(v.Reasons) == 0 {
 		return Reason{}
@@ -41,10 +40,9 @@ func (v Verdict) First() Reason {
 	return v.Reasons[0]
 }
 
-// SeenFrom is the verdict as people of a namespace may see it: whoever of
-// another namespace stands in the way is not named. Two PersistentVolumes of
-// one disk can bring that about; the attach/detach controller only counts such
-// pods, too (attachdetach/reconciler, reportMultiAttachError).
+// SeenFrom is the verdict in words for one namespace: users of other namespaces are not named. Two
+// PersistentVolumes of one disk can lead to that. The attach/detach controller also only counts such pods
+// (attachdetach/reconciler, reportMultiAttachError).
 func (v Verdict) SeenFrom(namespace string) Verdict {
 	hidden := slices.Clone(v.Reasons)
 	for i := range hidden {
@@ -58,8 +56,7 @@ func (v Verdict) SeenFrom(namespace string) Verdict {
 
 func allow() Verdict { return Verdict{Outcome: Allow} }
 
-// refuse makes a verdict of reasons: Deny when one of them denies, else Wait;
-// Allow without any.
+// refuse makes a verdict of reasons: Deny if one denies, else Wait; Allow without reasons.
 func refuse(reasons []Reason) Verdict {
 	if len(reasons) == 0 {
 		return allow()
@@ -75,7 +72,7 @@ func refuse(reasons []Reason) Verdict {
 	return Verdict{outcome, reasons}
 }
 
-// atMost keeps so many of the sorted reasons of each code.
+// atMost keeps the first few of the sorted reasons of each code.
 func atMost(most int, reasons []Reason) []Reason {
 	if len(reasons) <= most {
 		return reasons
@@ -90,7 +87,7 @@ func atMost(most int, reasons []Reason) []Reason {
 	})
 }
 
-// compareReasons puts what denies before what waits, then sorts by name.
+// compareReasons puts denying reasons before waiting ones, then sorts by name.
 func compareReasons(a, b Reason) int {
 	return cmp.Or(
 		cmp.Compare(outcomeOf(a.Code), outcomeOf(b.Code)),
@@ -102,27 +99,26 @@ func compareReasons(a, b Reason) int {
 	)
 }
 
-// Reason is one reason of a verdict or a wait. Which fields are set depends on
-// the code.
+// Reason is one reason of a verdict or a wait. The code determines which fields are set.
 type Reason struct {
 	Code    ledger.Code
 	Volume  ledger.VolumeID
-	Claim   string          // the claim's or the pod volume's name, for people
-	Node    ledger.NodeName // the node meant: the holder, or the one that is full
+	Claim   string          // of the claim or the pod's volume, for messages
+	Node    ledger.NodeName // the holder's node, or the full one
 	Driver  string
-	Who     ledger.Requester // who holds, or who is next
+	Who     ledger.Requester // the holder, or the next user
 	Used    int32            // slots
 	Limit   int32            // slots
 	Needed  int32            // slots
-	Policy  string           // the AttachPolicy that sets Limit; empty where the CSINode sets Limit
+	Policy  string           // the AttachPolicy with the Limit; empty: from the CSINode
 	GRPC    int32            // gRPC code of a driver's error
-	Detail  string           // a driver's own words
+	Detail  string           // the driver's own text
 	Seconds int64            // until a rule's time is over
-	Since   int64            // seconds since 1970, by the API server's clock; 0 when not known
+	Since   int64            // seconds since 1970, by the API server's clock; 0: unknown
 	Until   int64            // seconds since 1970, by the controller's clock
 	Brake   Brake            // why a time of force does not run
-	// NodeDeleted says that Node has no Node object any more, whatever its machine does.
+	// NodeDeleted says that Node has no Node object, whatever its machine does.
 	NodeDeleted bool
-	// Left says that the volume was left at Node without a VolumeAttachment, when its detach failed.
+	// Left says that the volume was left at Node without a VolumeAttachment after a failed detach.
 	Left bool
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// codes are the codes of reasons.
 func codes(reasons []Reason) []ledger.Code {
 	var list []ledger.Code
 	for _, r := range reasons {
@@ -20,8 +19,8 @@ func codes(reasons []Reason) []ledger.Code {
 	return list
 }
 
-// A ticket that is not granted keeps others from its volumes until it is told why it waits,
-// which a pod's never is; one in doubt does in any case.
+// A pending ticket keeps its volumes from others until it is told why it waits; a pod's ticket is never
+// told. A ticket in doubt always does.
 func TestWhoContends(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    ledger.TicketType
@@ -42,8 +41,7 @@ func TestWhoContends(t *testing.T) {
 	}
 }
 
-// A volume at a fenced node is contested by who asks or lives elsewhere, at a node that is
-// not fenced.
+// A volume at a fenced node is contested by users that ask or live at another node that is not fenced.
 func TestContested(t *testing.T) {
 	there := dataAt("old", "dead", ledger.PodLive)
 	oos := nodeAs("dead", outOfOrder)
@@ -68,9 +66,8 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// A granted ticket keeps its grant unless its claim goes, its node is fenced and somebody
-// asks elsewhere, or it was granted away. That its claim is not bound yet, or its volume is
-// not seen, is no reason; only a ticket that is not a pod's needs its claim bound.
+// A granted ticket loses its grant if its claim goes, its node is fenced and a user elsewhere asks, or the
+// volume was granted away. Only a tool's ticket needs a bound claim.
 func TestKeepsAGrant(t *testing.T) {
 	claim := func(change func(*ledger.Claim)) ledger.Event {
 		c := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true}
@@ -114,7 +111,7 @@ func TestKeepsAGrant(t *testing.T) {
 	}
 }
 
-// Why no attachment has been made where nothing is in its way.
+// Why no attachment exists although nothing prevents it.
 func TestNotBegun(t *testing.T) {
 	pending := ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable}
 	migrate := []ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, asksAt("m", ledger.TypeLiveMigration, "well", grantedNow)}
@@ -142,7 +139,7 @@ func TestNotBegun(t *testing.T) {
 	}
 }
 
-// What a need that has led to no volume at a node waits for.
+// The reason of a need without a volume at a node yet.
 func TestUndecided(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodTerminating))
 	for name, test := range map[string]struct {
@@ -177,7 +174,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// Of each code so many reasons are kept, those that come first.
+// The first few reasons of each code are kept.
 func TestAtMost(t *testing.T) {
 	of := func(code ledger.Code, claims ...string) (list []Reason) {
 		for _, claim := range claims {
@@ -197,7 +194,7 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// A code that is none of the arbiter's waits, and nothing is known of it.
+// A code outside the table waits, without further facts.
 func TestUnknownCode(t *testing.T) {
 	r := Reason{Code: "Odd", Node: "well"}
 	if r.LiftedByEviction("well") || Transient("Odd") || CallOf("Odd") != CallNone || outcomeOf("Odd") != Wait || r.OfNodes() != "node(s) unfit: Odd" {
@@ -205,8 +202,8 @@ func TestUnknownCode(t *testing.T) {
 	}
 }
 
-// A ticket is satisfied when it is granted and each of its volumes may be mounted; beside
-// another controller that it is attached will do.
+// A ticket is satisfied if it is granted and each volume may be mounted; in Cooperative mode the attach is
+// enough.
 func TestSatisfiedByWhat(t *testing.T) {
 	held := ledger.Hold{State: ledger.HoldHeld, NodeUID: "w"}
 	for name, test := range map[string]struct {
@@ -235,8 +232,8 @@ func TestSatisfiedByWhat(t *testing.T) {
 	}
 }
 
-// What a live migration has brought to a node is there for pods and migrations alone: any other
-// ticket has it when its hold says so.
+// A volume that a live migration brought to a node is there only for pods and migrations. Another ticket
+// has it when its hold says so.
 func TestSatisfiedBesideAMigration(t *testing.T) {
 	second := func(k *ledger.Ticket) { k.Phase, k.Created = ledger.TicketGranted, 1 }
 	for kind, want := range map[ledger.TicketType][]ledger.Code{
@@ -252,8 +249,8 @@ func TestSatisfiedBesideAMigration(t *testing.T) {
 	}
 }
 
-// Fit asks what else keeps an exclusive volume back; who grants does that by itself, nor
-// is there anything to ask of what is no volume yet.
+// Fit asks what else keeps an exclusive volume back; Grant asks for itself. A need without a volume yet has
+// no such reason.
 func TestHeldBack(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
 	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
@@ -273,8 +270,7 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// A verdict says of a few tickets that they keep a volume, in the order of their rank, and
-// no more.
+// A verdict names a few tickets that keep a volume, in rank order.
 func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	var facts []ledger.Event
 	for i := range 40 {
@@ -296,8 +292,7 @@ func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	}
 }
 
-// A rule of force that takes the time it takes: at once where the policy says so, and
-// without any time where the volume was taken by that rule before.
+// A rule of force takes its time: none if the policy says so, or if it has taken the volume before.
 func TestPodGoneRule(t *testing.T) {
 	after := func(d time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &d}

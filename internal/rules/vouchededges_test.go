@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A condition by which somebody vouches that a machine is dead is believed only where the policy names
-// it, of the machine that is there, and as long as nothing was heard of the kubelet since.
+// A condition that vouches for a dead machine counts only if the policy names it, for the present machine
+// and its silence.
 func TestFencedBy(t *testing.T) {
 	told := func(change func(*ledger.Hold)) *ledger.Hold {
 		h := ledger.Hold{Node: "n1", SystemUUID: "m"}
@@ -47,8 +47,8 @@ func TestFencedBy(t *testing.T) {
 	}
 }
 
-// A storage that has cut a machine off is proof of the volumes of its driver, where the policy names a
-// class of fences, and who has compared them believes it.
+// A storage that has cut a machine off is proof for its driver's volumes, if the policy names a class of
+// fences.
 func TestNetworkFenced(t *testing.T) {
 	policy := ledger.Policy{Driver: "d", NetworkFence: ledger.NetworkFence{Class: "c"}}
 	for name, test := range map[string]struct {
@@ -77,8 +77,8 @@ func TestNetworkFenced(t *testing.T) {
 	}
 }
 
-// A volume may be mounted at another machine than the one that a Node names: as this process has seen,
-// or as the hold says of its holder, or of a machine from which the volume was taken.
+// A volume may be mounted at another machine than the Node's, as this process saw, or by the hold's holder,
+// or by a machine from which it was taken.
 func TestMayBeAtAnother(t *testing.T) {
 	held := func(n ledger.NodeName, machine string) *ledger.Hold {
 		return &ledger.Hold{Node: n, SystemUUID: machine}
@@ -118,8 +118,8 @@ func TestMayBeAtAnother(t *testing.T) {
 	}
 }
 
-// A detach by force was carried out when the VolumeAttachment that is meant is gone or being deleted;
-// of a volume that has none, when the node does not list it as attached.
+// A forced detach is done when its VolumeAttachment is gone or being deleted, or without one, when the node
+// omits the volume.
 func TestTaken(t *testing.T) {
 	there := []ledger.Event{madeAt("well")}
 	for name, test := range map[string]struct {
@@ -162,8 +162,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// A driver that unpublishes a volume from a machine tells it not from another one that had its name
-// before, and may have the volume mounted.
+// A driver's unpublish does not tell a machine from an earlier one of its name, which may have the volume
+// mounted.
 func TestUnpublishOfAnotherMachine(t *testing.T) {
 	other := again(ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "8" })
 	heldByZ := ledger.Hold{NodeUID: "w2", BootID: "c", SystemUUID: "z"}
@@ -186,7 +186,7 @@ func TestUnpublishOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// From where a ticket keeps a volume detached nothing is forced.
+// No rule of force applies where a ticket keeps a volume detached.
 func TestNothingIsForcedFromNowhere(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	if f := podGone(p.snapshot, p.volume, &ledger.NodeVolume{Node: ledger.Detached}, auditTime.Add(time.Hour)); f.Rule != "" {
@@ -194,9 +194,8 @@ func TestNothingIsForcedFromNowhere(t *testing.T) {
 	}
 }
 
-// The times of the policy run for a machine whose node's name another one has, from when the Node
-// ceased to name it: while the one that is there uses nothing of the volume, and the driver can't tell
-// the two apart. They begin anew with each process.
+// The policy's times run for an earlier machine of a node's name once the Node names another, while that
+// one does not use the volume and the driver can't tell them apart. They begin anew with each process.
 func TestFormer(t *testing.T) {
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "7" })
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, func(n *ledger.NodeState) { n.ReadySince = 40 }), madeAt("well")}
@@ -251,9 +250,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// What a machine has that had a node's name before is taken from it, for who waits for it there: only
-// when a rule of force is over, and the hold says so; and what was left there without an attachment is
-// attached anew, so that it can be detached.
+// A volume is taken from an earlier machine of a node's name for a waiting user, when a rule of force holds
+// and the hold says so. A left volume is attached again to be detached.
 func TestTakeBack(t *testing.T) {
 	another := func(change func(*ledger.NodeState)) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), change, func(n *ledger.NodeState) { n.Version = "7" })

@@ -8,17 +8,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long a ticket that has lost its volume to somebody who ranks before is not granted
-// again: the first time firstPause, twice as long with each further interruption, lastPause
-// at most. Without that, a ticket and pods that come and go would take the volume from
-// each other each time, and each pod would wait for a detach.
+// After a ticket has lost its volume to an earlier user, it is not granted again for firstPause, doubled
+// with each interruption, up to lastPause. Otherwise the ticket and short-lived pods would take the volume
+// from each other, and each pod would wait for a detach.
 const (
 	firstPause = 10 * time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// PauseLeft is how long an interrupted ticket is still not granted again, as this process
-// has seen the interruption; 0 when it may be, or was not interrupted.
+// PauseLeft is the rest of an interrupted ticket's pause, as this process saw the interruption; 0: none.
 func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration {
 	if t.Phase != ledger.TicketPending || t.Reason != string(Outranked) || t.Interruptions == 0 {
 		return 0
@@ -30,9 +28,9 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 	return max(0, min(pause, lastPause)-now.Sub(s.Interrupted(t)))
 }
 
-// YieldNotice is for how long a granted ticket is asked to let go of its volumes before they are
-// taken for somebody who ranks before, or it is put at another node (onDrain: Move): the longest
-// time of their policies; 0 where nobody can use them yet.
+// YieldNotice is how long a granted ticket is asked to let go of its volumes before an earlier user gets
+// them, or it moves to another node (onDrain: Move): the longest of their policies; 0 if its holder can't
+// use them yet.
 func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
 	if t.Phase != ledger.TicketGranted || !t.Type.Yields() && t.OnDrain != ledger.MoveOnDrain || t.SatisfiedSince == 0 {
 		return 0
@@ -46,9 +44,8 @@ func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
 	return notice
 }
 
-// NoticeLeft is how much of its time to let go is left to a ticket that was asked to; 0: nothing,
-// or it is not asked. It is more than YieldNotice where a controller with another clock has
-// asked it.
+// NoticeLeft is the rest of a ticket's time to let go; 0: none, or not asked. It is more than YieldNotice
+// if a controller with another clock has asked.
 func NoticeLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration {
 	if t.YieldingSince == 0 {
 		return 0
@@ -56,21 +53,19 @@ func NoticeLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duratio
 	return max(0, YieldNotice(s, t)-now.Sub(time.Unix(t.YieldingSince, 0)))
 }
 
-// Asked says whether a granted ticket has been asked to let go of its volumes, and the time for
-// that is not over.
+// Asked says whether a granted ticket was asked to let go of its volumes, and still has time.
 func Asked(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
 	left := NoticeLeft(s, t, now)
 	return left > 0 && left <= YieldNotice(s, t)+time.Second // a condition's time has whole seconds
 }
 
-// OnNotice says whether a granted ticket has been asked to let go of its volumes, has time for
-// that, and has not said that it has: nothing is taken from it before.
+// OnNotice says whether a granted ticket was asked to let go of its volumes, has time, and has not
+// confirmed: nothing is taken from it before.
 func OnNotice(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
 	return !t.LetsGo && Asked(s, t, now)
 }
 
-// yieldsBy is until when a ticket has been asked to let go of its volumes, in seconds since 1970;
-// 0: it is not asked to.
+// yieldsBy is until when a ticket is asked to let go of its volumes, in seconds since 1970; 0: not asked.
 func yieldsBy(s ledger.Snapshot, t *ledger.Ticket) int64 {
 	if t == nil || t.YieldingSince == 0 {
 		return 0
@@ -78,8 +73,7 @@ func yieldsBy(s ledger.Snapshot, t *ledger.Ticket) int64 {
 	return time.Unix(t.YieldingSince, 0).Add(YieldNotice(s, t)).Unix()
 }
 
-// contends says whether a ticket that is not granted keeps others from its volumes: until it
-// is told why it waits. It may ask for months. So this depends on nothing but the ticket's own status. It costs nothing to know, whatever else the
-// ticket asks for, and the write that changes it touches all volumes of the ticket, so that
-// whoever waits for one of them is looked at again.
+// contends says whether a pending ticket keeps its volumes from others: until it is told why it waits. It
+// may wait for months, so this depends only on its own status. It is cheap for any number of volumes, and
+// the write that changes it touches all volumes of the ticket, so that their waiters are checked again.
 func contends(t *ledger.Ticket) bool { return t.InDoubt || !t.Waits() }

@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// waitingEverywhere has somebody ask for the same volumes by one ticket at each of so many
-// nodes. A pod has the last volume; the tickets were told so, or nobody has answered them
-// yet. The pod that is returned asks for the first volume.
+// waitingEverywhere has a ticket at each of many nodes for the same volumes. A pod has the last volume; the
+// tickets were told so, or have no answer yet. The returned pod asks for the first volume.
 func waitingEverywhere(nodes, volumes int, told ledger.Code) (ledger.Snapshot, *ledger.Pod) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	claim := func(i int) string { return fmt.Sprintf("c%03d", i) }
@@ -44,14 +43,12 @@ func waitingEverywhere(nodes, volumes int, told ledger.Code) (ledger.Snapshot, *
 
 func nthNode(i int) ledger.NodeName { return ledger.NodeName(fmt.Sprintf("n%04d", i)) }
 
-// lastOf is the ticket that ranks last.
 func lastOf(s ledger.Snapshot, nodes int) *ledger.Ticket {
 	return s.Ticket(ledger.TicketID{Namespace: namespace, Name: fmt.Sprintf("t%04d", nodes-1)})
 }
 
-// What it costs to look at a node for a pod, or to decide on a ticket, does not depend on
-// what else those ask for who ask for the same volume: one tenant could keep scheduler and
-// controller busy for minutes. Looking at what a ticket asks for allocates.
+// The cost of checking a node for a pod, or of deciding on a ticket, does not depend on other tickets'
+// volumes: one tenant could otherwise occupy scheduler and controller for minutes.
 func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	const nodes, few, many = 400, 2, 40
 	for _, told := range []ledger.Code{"", rules.NotGranted, rules.HeldElsewhere} {
@@ -79,9 +76,8 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	}
 }
 
-// crowded is what one tenant brings about at a node for which a pod of another tenant has a ticket: a
-// pod at each of so many other nodes uses all of the tenant's volumes, and so many tickets ask for
-// all of them here. Where held is set, the pod at the last node has the volumes, and the others wait.
+// crowded is one tenant's load at a node where another tenant's pod has a ticket: pods at many nodes use
+// all of its volumes, and many tickets here ask for them. With held, the last node's pod has the volumes.
 func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	claim := func(namespace, name string) {
@@ -118,8 +114,8 @@ func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// However many volumes, pods and tickets one tenant has, a round of a node's tickets has an upper
-// bound of work for them: every other tenant's ticket there waits for the round.
+// One tenant's load in a round of a node's tickets is bounded: all other tenants' tickets there wait for
+// the round.
 func TestOneTenantDoesNotSlowARound(t *testing.T) {
 	const most = 128 << 10
 	for _, held := range []bool{false, true} {
@@ -139,7 +135,7 @@ func TestOneTenantDoesNotSlowARound(t *testing.T) {
 	}
 }
 
-// Tickets that are left out for their volumes' many users have their turn when those before them are gone.
+// Tickets that are left out for their volumes' many users have their turn when earlier ones are gone.
 func TestWhoIsLeftOutHasATurn(t *testing.T) {
 	const tickets = 20
 	s := crowded(32, 200, tickets, false)
@@ -152,8 +148,8 @@ func TestWhoIsLeftOutHasATurn(t *testing.T) {
 	}
 }
 
-// BenchmarkWaiting asks for one node for a pod, and decides on one ticket, where somebody has
-// a ticket for the same volumes wait at each node.
+// BenchmarkWaiting asks for one node for a pod, and decides on one ticket, with a waiting ticket for the
+// same volumes at each node.
 func BenchmarkWaiting(b *testing.B) {
 	for _, size := range []struct{ nodes, volumes int }{{100, 10}, {400, 40}} {
 		s, pod := waitingEverywhere(size.nodes, size.volumes, rules.HeldElsewhere)

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Who is asked before its volumes are taken, and for how long: a granted ticket that has had its volumes,
-// and that gives way to others or to a drain.
+// A granted ticket that has had its volumes, and yields to others or to a drain, is asked first, for the
+// policy's time.
 func TestYieldNotice(t *testing.T) {
 	minute := time.Minute
 	for name, test := range map[string]struct {

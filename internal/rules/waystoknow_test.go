@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A doubt about a volume that has no VolumeAttachment names none to delete.
+// A doubt about a volume without a VolumeAttachment asks to delete none.
 func TestDoubtNamesWhatIsThere(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume   ledger.VolumeID
@@ -42,8 +42,8 @@ func TestDoubtNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// One that began with what a deleted Node named, and of which no VolumeAttachment was seen, names none to delete, either;
-// and no boot where one of several machines may have the volume mounted.
+// A doubt that began with a deleted Node's list, without a seen VolumeAttachment, also asks to delete none.
+// It names no boot if one of several machines may have the volume mounted.
 func TestDoubtOfADeletedNodeNamesWhatIsThere(t *testing.T) {
 	v := ledger.VolumeID{Driver: "disk", Handle: "a"}
 	node := func(uid, version, machine, boot string, reported ...ledger.VolumeID) ledger.Event {

@@ -9,13 +9,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Of what a reason's words say, each part is there where its fields say so, and nowhere else.
+// Each part of a reason's words depends on its fields.
 func TestWordsByTheFieldsOfAReason(t *testing.T) {
 	who := ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}
 	hidden := ledger.Requester{Ticket: true, UID: "m"}
 	for name, test := range map[string]struct {
 		r         Reason
-		says, not string // not empty: it does not say so
+		says, not string // if set, these words are absent
 	}{
 		"outranked":                     {Reason{Code: Outranked, Node: "well"}, "volume data goes to well first", "is to be detached"},
 		"outranked, to be detached":     {Reason{Code: Outranked, Node: ledger.Detached}, "volume data is to be detached first", "goes to"},
@@ -57,8 +57,8 @@ func TestWordsByTheFieldsOfAReason(t *testing.T) {
 	}
 }
 
-// How it comes to be known that a volume is not in use: by two looks of moorage-node where that one could tell, and by whoever
-// deletes its VolumeAttachment, unless it has none.
+// A volume is shown to be unused by two looks of moorage-node if it can tell, and by the deletion of its
+// VolumeAttachment if it has one.
 func TestWaysToKnowByTheDetail(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	for name, test := range map[string]struct {
@@ -93,7 +93,6 @@ func TestWaysToKnowByTheDetail(t *testing.T) {
 	}
 }
 
-// What is broken is told with the volume, and with the node if it is about one.
 func TestViolationsInWords(t *testing.T) {
 	for want, v := range map[string]Violation{
 		"I1: d^h: why":         {Invariant: "I1", Volume: disk, Message: "why"},

@@ -17,17 +17,16 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// randomWorld is a cluster in which everything happens in an order that bytes
-// decide: users, schedulers, kubelets, the attacher, the controller with a
-// view that lags, and faults.
+// randomWorld is a cluster in which bytes decide the order of everything: users, schedulers, kubelets, the
+// attacher, the controller with a lagging view, and faults.
 type randomWorld struct {
 	*cluster
 	rest []byte
 	log  []string
 	pod  int
 
-	more     []func()          // that can happen besides
-	excused  func(string) bool // what is broken without our doing
+	more     []func()          // further possible events
+	excused  func(string) bool // faults that others cause
 	noRemake bool              // Node objects stay
 }
 
@@ -51,7 +50,7 @@ func newWorld(data []byte) *randomWorld {
 	for i := range worldClaims {
 		key := claimKey(i)
 		k := ledger.Claim{Key: key, UID: w.uid(key.Name), Class: "wait", Access: modes[i]}
-		if i < worldClaims-1 { // the last one waits for its first consumer
+		if i < worldClaims-1 { // the last claim waits for its first consumer
 			k.Bound, k.PersistentVolume = true, "pv-"+key.Name
 			w.providePV(k)
 		}
@@ -76,7 +75,6 @@ func (w *randomWorld) providePV(k ledger.Claim) {
 	w.put(ledger.PersistentVolume{Name: name, UID: w.uid(name), Access: k.Access, Claim: k.Key, Volume: ledger.VolumeID{Driver: "disk", Handle: name}})
 }
 
-// below draws a number from 0 to n-1.
 func (w *randomWorld) below(n int) int {
 	if len(w.rest) == 0 {
 		return 0
@@ -86,7 +84,7 @@ func (w *randomWorld) below(n int) int {
 	return x
 }
 
-// step lets one thing happen.
+// step makes one event happen.
 func (w *randomWorld) step() {
 	actions := []func(){
 		w.newPod, w.reservePod, w.reservePod, w.bindOne, w.bindOne, w.endPod,
@@ -132,8 +130,8 @@ func (w *randomWorld) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
 
 func unbound(p ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive }
 
-// reservePod lets a scheduler try a node, with a view as old as the controller's; or
-// another scheduler, which asks nobody, bind the pod there.
+// reservePod lets a scheduler try a node with a view as old as the controller's, or another scheduler bind
+// the pod there without a check.
 func (w *randomWorld) reservePod() {
 	p, ok := w.anyPod(unbound)
 	if !ok {
@@ -150,7 +148,7 @@ func (w *randomWorld) reservePod() {
 	w.ledger.Reserve(w.Now, p, n)
 }
 
-// bindOne lets the scheduler bind a pod that it has reserved.
+// bindOne lets the scheduler bind a reserved pod.
 func (w *randomWorld) bindOne() {
 	p, ok := w.anyPod(func(p ledger.Pod) bool {
 		known := w.snapshot().Pod(p.UID)
@@ -209,8 +207,7 @@ func (w *randomWorld) decideOne() {
 	}
 }
 
-// planOne does the steps of one volume's plan, in any order and not all of
-// them; some answers are lost.
+// planOne does some steps of one volume's plan, in any order; some answers are lost.
 func (w *randomWorld) planOne() {
 	ids := w.volumes()
 	if len(ids) == 0 {
@@ -239,7 +236,7 @@ func (w *randomWorld) deliverSome() {
 	}
 }
 
-// otherTicket makes or deletes a ticket that is not a pod's.
+// otherTicket makes or deletes a tool's ticket.
 func (w *randomWorld) otherTicket() {
 	id := ledger.TicketID{Namespace: namespace, Name: "t" + strconv.Itoa(w.below(2))}
 	if _, exists := w.Ticket(id); exists {
@@ -266,7 +263,7 @@ func (w *randomWorld) deleteTicketOfSomebody() {
 	}
 }
 
-// provision binds the claim that waits, once somebody is to use it.
+// provision binds the waiting claim, once a pod needs it.
 func (w *randomWorld) provision() {
 	key := claimKey(worldClaims - 1)
 	k := w.claimOf(key)
@@ -278,7 +275,6 @@ func (w *randomWorld) provision() {
 	}
 }
 
-// calm ends all faults.
 func (w *randomWorld) calm() {
 	w.trace("all faults end")
 	w.mutes = func() bool { return false }
@@ -297,7 +293,7 @@ func (w *randomWorld) calm() {
 	w.provision()
 }
 
-// check fails when anything is wrong now.
+// check fails if anything is wrong now.
 func (w *randomWorld) check(t failer, what string) {
 	found := w.Judge.Faults
 	for _, v := range w.arb.Audit(w.snapshot(), w.Now) {
@@ -324,8 +320,8 @@ func (w *randomWorld) fail(t failer, format string, args ...any) {
 	t.Fatalf(format, args...)
 }
 
-// play lets data decide what happens, then ends all faults and sees whether
-// everything comes to rest, as it should.
+// play lets data decide the events, then ends all faults and checks that everything comes to rest
+// correctly.
 func (w *randomWorld) play(t failer) {
 	for len(w.rest) > 0 {
 		w.step()
@@ -349,8 +345,8 @@ func (w *randomWorld) play(t failer) {
 	w.nothingLeft(t)
 }
 
-// rebootDoubted reboots the machines whose kubelets may have forgotten a volume: where
-// no pod comes any more, nothing else tells.
+// rebootDoubted reboots the machines with kubelets that may have forgotten a volume: without new pods only
+// a boot settles this.
 func (w *randomWorld) rebootDoubted() bool {
 	did := false
 	reboot := func(n ledger.NodeName) {
@@ -371,15 +367,15 @@ func (w *randomWorld) rebootDoubted() bool {
 	return did
 }
 
-// standstill lets everything happen that can while the faults last, and asks what
-// those are told who have to wait for their end: not that things are under way.
+// standstill lets everything possible happen while the faults last, and checks that the waiting users are
+// told a fault, not that work is in progress.
 func (w *randomWorld) standstill(t failer) {
 	w.mutes = func() bool { return false }
 	w.landAll()
 	w.flush()
 	w.lag = false
 	if w.stock != nil || !w.settle() {
-		return // who works beside another controller also waits for its turns
+		return // in Cooperative mode Moorage also waits for the other controller's turns
 	}
 	w.check(t, "while the faults last")
 	s := w.snapshot()
@@ -408,7 +404,7 @@ func (w *randomWorld) rests(t failer, what string) {
 	}
 }
 
-// everybodyServed: each bound pod runs, or there is a reason why not.
+// everybodyServed checks that each bound pod runs, or has a reason not to.
 func (w *randomWorld) everybodyServed(t failer) {
 	s := w.snapshot()
 	for _, p := range w.pods() {
@@ -425,9 +421,8 @@ func (w *randomWorld) everybodyServed(t failer) {
 	}
 }
 
-// lasts says whether a reason is one for which a pod may wait when nothing moves any
-// more: not one that says that things are under way. Beside another controller they
-// may be, for what that one knows.
+// lasts says whether a pod may wait for a reason at rest: one that reports work in progress is not enough,
+// except for the other controller's in Cooperative mode.
 func (w *randomWorld) lasts(r rules.Reason) bool {
 	switch r.Code {
 	case rules.Attaching, rules.NotReported, rules.NotGranted, rules.Detaching:
@@ -455,14 +450,13 @@ func (w *randomWorld) nothingLeft(t failer) {
 	}
 }
 
-// TestWorld plays random worlds. Audit and judge look on after every step.
+// TestWorld plays random worlds. Audit and judge check each step.
 func TestWorld(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		newWorld(proptest.Bytes(t, 900)).play(t)
 	})
 }
 
-// FuzzWorld is TestWorld with a fuzzer's bytes.
 func FuzzWorld(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 18, 3, 1, 0, 12, 0, 15, 0, 0, 9, 0, 4, 6, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {

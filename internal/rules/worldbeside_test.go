@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newWorldBeside is a world in which the attach/detach controller works, too.
+// newWorldBeside is a world with the attach/detach controller.
 func newWorldBeside(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.arb = rules.Arbiter{Cooperative: true}
@@ -21,11 +21,10 @@ func newWorldBeside(data []byte) *randomWorld {
 		func() { w.stock.work() }, func() { w.stock.work() }, func() { w.stock.work() }, w.stockRestarts,
 	}
 	w.excused = func(fault string) bool {
-		// Exclusivity holds among tickets; the attach/detach controller asks for
-		// none.
+		// Exclusivity holds among tickets; the attach/detach controller does not keep it.
 		return strings.Contains(fault, "while it is attached to") || strings.HasPrefix(fault, "I1:")
 	}
-	w.noRemake = true // a Node made again makes the attach/detach controller detach what is mounted
+	w.noRemake = true // after a Node is made again, the attach/detach controller detaches mounted volumes
 	return w
 }
 
@@ -38,8 +37,8 @@ func (w *randomWorld) stockRestarts() {
 	}
 }
 
-// TestWorldBeside plays random worlds beside the attach/detach controller: what
-// is in use is not touched, nothing leaks, and everybody is served.
+// TestWorldBeside plays random worlds in Cooperative mode: volumes in use are not touched, nothing leaks,
+// and all users are served.
 func TestWorldBeside(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		newWorldBeside(proptest.Bytes(t, 900)).play(t)

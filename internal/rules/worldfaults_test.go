@@ -27,8 +27,7 @@ func (w *randomWorld) nodeFails() {
 	}
 }
 
-// nodeReturns brings a node back, after a reboot or with all that it had
-// mounted.
+// nodeReturns brings a node back, after a reboot or with all its mounts.
 func (w *randomWorld) nodeReturns() {
 	n := nodeName(w.below(worldNodes))
 	if w.below(2) == 0 {
@@ -51,7 +50,7 @@ func (w *randomWorld) returns(n ledger.NodeName) {
 	w.tick(k.Machine())
 }
 
-// taint says that a node is powered off, when it is.
+// taint marks a powered-off node as out of service.
 func (w *randomWorld) taint() {
 	n := nodeName(w.below(worldNodes))
 	if node, exists := w.Node(n); exists && !w.kubeletOf(n).Works() && node.Ready != ledger.ReadyTrue {
@@ -100,8 +99,7 @@ func (w *randomWorld) restartController() {
 	w.restart()
 }
 
-// changeLimit changes a limit, and is seen at once: what stands when a grant
-// is given is what the judge goes by.
+// changeLimit changes a limit, and is seen at once: the judge uses the limit at the time of the grant.
 func (w *randomWorld) changeLimit() {
 	w.registerDriver(nodeName(w.below(worldNodes)), int32(w.below(4)))
 	w.flush()

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newWorldStays is a world with an attacher that leaves a volume where it is
-// wanted again. It begins with volumes whose detach fails, and has pods come
-// for them.
+// newWorldStays is a world with an attacher that leaves a volume where it is wanted again. It begins with
+// volumes whose detach fails, and pods come for them.
 func newWorldStays(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.arb = rules.Arbiter{StayAttached: true}
@@ -37,7 +36,6 @@ func newWorldStays(data []byte) *randomWorld {
 	return w
 }
 
-// podForStuck creates a pod for one of the volumes that the world began with.
 func (w *randomWorld) podForStuck() {
 	if len(w.pods()) >= worldPods {
 		return
@@ -51,15 +49,13 @@ func (w *randomWorld) podForStuck() {
 	w.trace("pod %s comes for a volume whose detach fails", name)
 }
 
-// TestWorldStays plays random worlds with volumes that are left where they are
-// wanted. No volume is at two nodes, everybody is served, and in the end no
-// volume is where nothing accounts for it.
+// TestWorldStays plays random worlds with left volumes. No volume is at two nodes, all users are served,
+// and each volume's place is accounted for.
 func TestWorldStays(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) { worldStays(t, false) })
 }
 
-// TestWorldStaysStock plays them with an attacher that takes no notice of what it
-// is asked, as external-attacher does.
+// TestWorldStaysStock plays them with an attacher that ignores requests, as external-attacher does.
 func TestWorldStaysStock(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) { worldStays(t, true) })
 }

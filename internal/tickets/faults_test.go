@@ -16,9 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While
-// that detach fails the volume is kept for the pod: a backup at the volume's node does not get it
-// back.
+// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While that
+// detach fails the volume is kept for the pod: a backup at its node does not get it back.
 func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		waits := pod("waits", "", "a")
@@ -36,7 +35,7 @@ func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	}
 }
 
-// late is a cache in which a ticket changes just before its grant is taken in.
+// late is a cache where a ticket changes just before its grant is taken in.
 type late struct {
 	*writer
 	id      ledger.TicketID
@@ -53,8 +52,7 @@ func (l *late) Apply(e ledger.Event) {
 	l.writer.Apply(e)
 }
 
-// A ticket that changes while it is decided on is decided on anew, before any that ranks after it gets
-// its slot.
+// A ticket that changes during its decision is decided on anew, before a later ticket gets its slot.
 func TestStaleGrantLosesNoSlot(t *testing.T) {
 	first, after := ticket("first", "n2", ledger.TypeRestore, "a"), aged(ticket("after", "n2", ledger.TypeBackup, "b"), 5)
 	w := &late{writer: &writer{Ledger: facts(first, after,
@@ -85,7 +83,7 @@ func (h *hanging) Carry(ctx context.Context, task protocol.Task, status write.St
 	return h.writer.Carry(ctx, task, status)
 }
 
-// A grant waits for no write that says why other tickets wait.
+// A grant does not wait for messages to other tickets.
 func TestGrantWaitsForNoOtherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &hanging{&writer{Ledger: facts(pod("holds", "n2", "a"))}, make(chan struct{})}
@@ -113,8 +111,8 @@ func TestGrantWaitsForNoOtherWrite(t *testing.T) {
 	})
 }
 
-// A pod is tried, and asks a ticket to yield, where the ticket alone keeps the pod from a node that is there; a new
-// node would not do.
+// A pod is tried, and asks a ticket to yield, if the ticket alone keeps it from an existing node. A new
+// node would not help.
 func TestPodThatATicketKeepsIsTried(t *testing.T) {
 	p := pod("p", "", "a", "b")
 	s := newScene(t, p, pod("x", "n1", "b"), granted(ticket("backup", "n2", ledger.TypeBackup, "a")))
@@ -124,8 +122,8 @@ func TestPodThatATicketKeepsIsTried(t *testing.T) {
 	}
 }
 
-// A ticket that waits for a ticket at another node is decided on again after a while: the other ticket may lose its
-// chance without an event at this node.
+// A ticket that waits for a ticket at another node is decided on again after a while: the other ticket may
+// lose its chance without an event at this node.
 func TestTicketBehindATicketElsewhereIsDecidedAgain(t *testing.T) {
 	s := newScene(t, aged(ticket("first", "n2", ledger.TypeManual, "a"), 1), aged(ticket("second", "n1", ledger.TypeManual, "a"), 2))
 	if again := s.decideAt(t, "n1"); again <= 0 || again > elsewhereAgain || s.granted("second") {
@@ -133,7 +131,7 @@ func TestTicketBehindATicketElsewhereIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// What came free is kept for all pods that want it in the same minute.
+// Freed volumes and slots are kept for all pods that want them in the same minute.
 func TestMinutesOfPodsDoNotAddUp(t *testing.T) {
 	one, two := pod("one", "", "a"), pod("two", "", "a")
 	s := newScene(t, one, two, aged(ticket("backup", "n1", ledger.TypeBackup, "a"), 9))

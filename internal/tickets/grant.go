@@ -20,8 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// grantAt decides on the pending tickets of one node, and begins to write what follows. It returns
-// when they are to be decided on again.
+// grantAt decides on the pending tickets of one node, and begins the writes. It returns when they must be
+// decided on again.
 func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
 	began := k.config.Now()
 	k.config.Order.Lock()
@@ -35,17 +35,15 @@ func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Durati
 	return max(after-k.config.Now().Sub(began), time.Millisecond), nil
 }
 
-// elsewhereAgain is how soon the tickets of a node are decided on again while they wait for a ticket at
-// another node.
+// elsewhereAgain is the interval of decisions on a node's tickets that wait for a ticket at another node.
 const elsewhereAgain = 5 * time.Second
 
-// maxRounds is how often tickets are decided on at once where the ledger learns of another version of
-// one meanwhile.
+// maxRounds bounds the repeated decisions while the ledger learns of newer versions of the tickets.
 const maxRounds = 5
 
-// decide decides on the pending tickets of some nodes, of which before, if set, says so, and has the
-// ledger know of the grants: whatever is decided next sees them. It returns what is to be written, and
-// when the first pod's time is over for which something was kept. The caller holds Order.
+// decide decides on the pending tickets of some nodes for which before, if set, returns true, and tells the
+// ledger of the grants: later decisions see them. It returns the writes, and when the first pod's time for
+// a kept volume or slot ends. The caller holds Order.
 func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []protocol.Decided, lapses time.Duration) {
 	for range maxRounds {
 		s, now := k.config.Cache.Snapshot(), k.config.Now()
@@ -63,7 +61,7 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 			if t := s.Ticket(d.Ticket.ID); d.Ruling == protocol.Grant && t != nil && t.Granting {
 				granted = append(granted, t)
 			} else if d.Ruling == protocol.Grant {
-				again = again || t != nil && t.UID == d.Ticket.UID // it has another version by now
+				again = again || t != nil && t.UID == d.Ticket.UID // it has a newer version
 				continue
 			}
 			decided = append(decided, d)
@@ -79,8 +77,8 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 	return decided, lapses
 }
 
-// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a
-// node at which the pod is about to have them. It says whether there were any. The caller holds Order.
+// Before decides on the tickets that rank before a pod and ask for its volumes, or for slots at the node
+// that the pod is about to get. It says whether there were any. The caller holds Order.
 func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) bool {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
@@ -97,11 +95,11 @@ func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) bool {
 	return true
 }
 
-// maxTold is how many tickets are told at once why they wait. Grants wait for none of them.
+// maxTold is how many tickets are told at a time why they wait. Grants don't wait for that.
 const maxTold = 8
 
-// write begins to write decisions. A grant is written at once. Of why tickets wait only so much is
-// written as Config.Turn lets pass.
+// write begins to write decisions. A grant is written at once. Messages to waiting tickets are limited by
+// Config.Turn.
 func (k *Keeper) write(ctx context.Context, decided []protocol.Decided) {
 	for _, d := range decided {
 		task := protocol.Decide(d)
@@ -124,7 +122,7 @@ func (k *Keeper) write(ctx context.Context, decided []protocol.Decided) {
 	}
 }
 
-// wrote has a ticket decided on again whose decision could not be written.
+// wrote queues a ticket again if the write of its decision failed.
 func (k *Keeper) wrote(ctx context.Context, d protocol.Decided, err error) {
 	end := protocol.AttemptEnd(err)
 	k.refused.end(d.Ticket, end, k.config.Now())
@@ -137,7 +135,7 @@ func (k *Keeper) wrote(ctx context.Context, d protocol.Decided, err error) {
 	k.nodes.Add(d.Ticket.Node)
 }
 
-// telling are the tickets that are being told why they wait. Safe for parallel use.
+// telling are the tickets with a message being written. Safe for parallel use.
 type telling struct {
 	mu  sync.Mutex
 	ids map[ledger.TicketID]bool
@@ -162,13 +160,13 @@ func (t *telling) end(id ledger.TicketID) {
 	delete(t.ids, id)
 }
 
-// refused keeps the pauses of tickets of which a write failed. Safe for parallel use.
+// refused keeps the pauses of tickets with a failed write. Safe for parallel use.
 type refused struct {
 	mu     sync.Mutex
 	pauses protocol.TicketPauses
 }
 
-// left says for how long a ticket is left alone from a time on.
+// left returns the rest of a ticket's pause at a time.
 func (r *refused) left(now time.Time) protocol.Paused {
 	return func(t *ledger.Ticket) time.Duration {
 		r.mu.Lock()
@@ -183,12 +181,12 @@ func (r *refused) end(t *ledger.Ticket, end protocol.End, now time.Time) {
 	r.pauses.End(t, end, work.Spread, now)
 }
 
-// carry writes what was decided on a ticket.
+// carry writes a decision on a ticket.
 func (k *Keeper) carry(ctx context.Context, task protocol.Task) error {
 	return k.config.Write.Carry(ctx, task, k.granted(task.Ticket))
 }
 
-// granted makes a ticket's status with condition Granted, as a decision has it.
+// granted makes a ticket's status with condition Granted by a decision.
 func (k *Keeper) granted(t *ledger.Ticket) write.Status {
 	return func(r protocol.Request) (*v1alpha1.VolumeTicket, error) {
 		object, ok := k.config.Cache.Ticket(t.ID)
@@ -216,7 +214,7 @@ func (k *Keeper) granted(t *ledger.Ticket) write.Status {
 	}
 }
 
-// yielding puts down whether a ticket is asked to let go of its volumes, until when, and for whom.
+// yielding writes whether a ticket is asked to let go of its volumes, until when, and for which user.
 func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.TicketYielding)
 	if r.YieldingSince == 0 {
@@ -225,8 +223,8 @@ func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Notice, r.Verdict))
 }
 
-// askedFor is the condition by which a ticket is asked, since a time in seconds since 1970, to let
-// go of its volumes within a notice.
+// askedFor is the condition that asks a ticket, since a time in seconds since 1970, to let go of its
+// volumes within a notice.
 func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v rules.Verdict) metav1.Condition {
 	since := time.Unix(began, 0)
 	c := Condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)
@@ -234,7 +232,6 @@ func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v rul
 	return c
 }
 
-// statusOf is condition Granted's status in a phase.
 func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
 	if phase == ledger.TicketGranted {
 		return metav1.ConditionTrue

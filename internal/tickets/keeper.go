@@ -19,32 +19,32 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Cache is what is known: package watch has it.
+// Cache is the view of the cluster; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
-// Writer is how things are written: package write has it.
+// Writer writes; package write implements it.
 type Writer interface {
 	Carry(context.Context, protocol.Task, write.Status) error
 }
 
-// Config is what a Keeper works with. All but Turn must be set.
+// Config is a Keeper's environment. All fields except Turn must be set.
 type Config struct {
 	Cache   Cache
 	Write   Writer
 	Arbiter rules.Arbiter
 	Now     func() time.Time
-	// Order is held while anything is promised, to a ticket or to a pod.
+	// Order is held during each promise to a ticket or a pod.
 	Order sync.Locker
 	Waits *Waits
-	// Turn waits until another ticket may be told why it waits; nil: at once.
+	// Turn waits until another waiting ticket may be told why; nil: at once.
 	Turn func(context.Context) error
 }
 
-// Validate says what is missing.
+// Validate names a missing field.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Write == nil || c.Now == nil || c.Order == nil || c.Waits == nil {
 		return errors.New("tickets: Cache, Write, Now, Order and Waits are needed")
@@ -52,26 +52,25 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// grantsName is what logs call the queue of nodes.
 const grantsName = "grants"
 
-// Keeper decides on tickets during one term. Its methods are safe for parallel use, unless they say
-// what the caller holds.
+// Keeper decides on tickets during one term. Its methods are safe for parallel use, except where the caller
+// must hold a lock.
 type Keeper struct {
 	config   Config
 	nodes    *work.Queue[ledger.NodeName] // pending tickets, one node at a time
-	rest     *work.Queue[ledger.TicketID] // tickets, apart from granting them
+	rest     *work.Queue[ledger.TicketID] // tickets, except for their grant
 	volumes  *work.Queue[ledger.VolumeID] // touched
 	placings placings
 	refused  refused
 	telling  telling
 	told     chan struct{}
 	writing  sync.WaitGroup
-	term     atomic.Pointer[context.Context] // of Run
+	term     atomic.Pointer[context.Context] // the context of Run
 
 	mu     sync.Mutex
-	before ledger.Snapshot // the facts when time was last looked at
-	at     time.Time       // and when that was
+	before ledger.Snapshot // the facts at the last check of time
+	at     time.Time       // the time of the facts in before
 }
 
 // New returns a Keeper that is ready to Run.
@@ -90,12 +89,12 @@ func New(config Config) (*Keeper, error) {
 	return k, nil
 }
 
-// timePasses is how often it is looked at what has changed by time alone.
+// timePasses is the interval of checks for changes by time alone.
 const timePasses = time.Second
 
-// Run decides until ctx is done, and returns when the last write is answered or
-// cancelled. Tickets of so many nodes are decided on at once, after those in doubt
-// have been taken over, and so many others looked after.
+// Run decides until ctx is done, and returns when the last write is answered or cancelled. It decides on
+// the tickets of nodes nodes at once, after the take-over of tickets in doubt, and handles others other
+// tickets at once.
 func (k *Keeper) Run(ctx context.Context, nodes, others int) {
 	k.term.Store(&ctx)
 	var running sync.WaitGroup
@@ -124,7 +123,7 @@ func (k *Keeper) Run(ctx context.Context, nodes, others int) {
 	k.writing.Wait()
 }
 
-// Touched has all looked at again that a change of the ledger matters to. It returns at once.
+// Touched queues all that a change of the ledger concerns. It returns at once.
 func (k *Keeper) Touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
 		k.volumes.Add(v)
@@ -147,7 +146,7 @@ func (k *Keeper) Touched(t ledger.Touched) {
 	k.podsTouched(s, t.Pods)
 }
 
-// podsTouched has the tickets looked at again that have waited for pods which wait no more.
+// podsTouched queues the tickets that waited for pods which no longer wait.
 func (k *Keeper) podsTouched(s ledger.Snapshot, uids []string) {
 	nodes, volumes, asks := k.config.Waits.touched(s, uids, k.config.Now())
 	k.wake(nodes, asks)
@@ -165,15 +164,15 @@ func (k *Keeper) wake(nodes []ledger.NodeName, tickets []ledger.TicketID) {
 	}
 }
 
-// touchedVolume has the tickets looked at that a volume matters to.
+// touchedVolume queues the tickets that a volume concerns.
 func (k *Keeper) touchedVolume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
 	tickets, _, nodes := protocol.Users(k.config.Cache.Snapshot(), id)
 	k.wake(nodes, tickets)
 	return 0, nil
 }
 
-// Lapse has the tickets looked at again to which time alone may matter: it has fenced a node that has
-// one of their volumes, or a pod is gone for which they have waited, and which the ledger never had.
+// Lapse queues the tickets that time alone may concern: it has fenced the node of a volume of theirs, or a
+// pod is gone that they waited for and that the ledger never had.
 func (k *Keeper) Lapse() {
 	s, now := k.config.Cache.Snapshot(), k.config.Now()
 	k.mu.Lock()
@@ -188,7 +187,7 @@ func (k *Keeper) Lapse() {
 	k.podsTouched(s, k.config.Waits.all())
 }
 
-// reconcile looks at a ticket apart from granting it: whether it keeps its grant, and where it waits.
+// reconcile handles a ticket, except for its grant: whether it keeps its grant, and its node.
 func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	s, now := k.config.Cache.Snapshot(), k.config.Now()
 	t := s.Ticket(id)
@@ -208,8 +207,7 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 	return again, k.stillAsked(ctx, s, t, keeps)
 }
 
-// keeps says whether a granted ticket may keep its grant: not if it yields, and a pod waits for it
-// alone.
+// keeps says whether a granted ticket may keep its grant: not if it yields, and alone keeps a pod waiting.
 func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) rules.Verdict {
 	if t.Phase != ledger.TicketGranted {
 		return rules.Verdict{}
@@ -218,7 +216,8 @@ func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) rules.Verdict {
 	return k.config.Arbiter.Keeps(s, t, now).And(k.config.Waits.asked(k.config.Arbiter, s, t, now), t.ID.Namespace)
 }
 
-// due does what is due about a ticket: it is taken over, placed, asked to let go, or loses its grant.
+// due carries out a ticket's due task: a take-over, a placement, a request to let go, or the loss of its
+// grant.
 func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
 	task, due := protocol.Due(k.config.Arbiter, s, t, keeps, k.config.Now())
 	switch {
@@ -230,8 +229,8 @@ func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, k
 	return k.carry(ctx, task)
 }
 
-// stillAsked keeps what condition Yielding says: the policy's time may be another one since, and
-// somebody else may want the volumes. Since when it is True stays.
+// stillAsked updates condition Yielding: the policy's time or the waiting user may have changed. Its
+// transition time stays.
 func (k *Keeper) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
 	if !ok || object.ResourceVersion != t.Version || !rules.OnNotice(s, t, k.config.Now()) || keeps.Allowed() {

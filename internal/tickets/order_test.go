@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
-// history is a small cluster in which pods and tickets come and go.
+// history is a small cluster with changing pods and tickets.
 type history struct {
 	*Keeper
 	w       *ticketwriter.Writer
@@ -34,8 +34,8 @@ var (
 	historySlots = map[ledger.NodeName]int{"n1": 2, "n2": 1}
 )
 
-// TestFirstInRankGoesFirst plays random histories: whoever ranks first never waits while somebody who
-// ranks after gets what both could use, be they tickets or pods.
+// TestFirstInRankGoesFirst plays random histories: the first in rank, ticket or pod, never waits while a
+// later waiter gets a volume or slot that both could use.
 func TestFirstInRankGoesFirst(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		h := &history{at: now, waiting: map[string]ledger.Pod{}, noted: map[string]time.Time{}, full: map[string][]ledger.NodeName{}, w: &ticketwriter.Writer{Ledger: facts(
@@ -53,7 +53,7 @@ func TestFirstInRankGoesFirst(t *testing.T) {
 	})
 }
 
-// step lets some things happen, and then everybody decide.
+// step makes some events happen, and then everything decide.
 func (h *history) step(t *rapid.T) {
 	h.at = h.at.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
 	for range rapid.IntRange(1, 3).Draw(t, "events") {
@@ -73,7 +73,7 @@ func (h *history) step(t *rapid.T) {
 	}
 }
 
-// happens has a ticket or a pod come, or somebody go.
+// happens creates or ends tickets or pods.
 func (h *history) happens(t *rapid.T) {
 	h.count++
 	claims := []string{"a", "b", "c"}
@@ -95,11 +95,11 @@ func (h *history) happens(t *rapid.T) {
 		h.waiting[p.UID] = p
 	case 4:
 		h.endOne(t)
-	case 5: // nothing but time
+	case 5: // only time passes
 	}
 }
 
-// order is that of the scheduler, which is none of Moorage's.
+// order is the scheduler's order, not Moorage's.
 func (h *history) order() []string {
 	var list []string
 	for i := 1; i <= h.count; i++ {
@@ -110,7 +110,7 @@ func (h *history) order() []string {
 	return list
 }
 
-// endOne ends a ticket, or a pod, wherever it is.
+// endOne ends a ticket or a pod anywhere.
 func (h *history) endOne(t *rapid.T) {
 	var there []int
 	s := h.w.Snapshot()
@@ -132,7 +132,6 @@ func (h *history) endOne(t *rapid.T) {
 	h.podsTouched(h.w.Snapshot(), []string{uid})
 }
 
-// place tries a pod at each node, as the plugin does.
 func (h *history) place(t *rapid.T, p ledger.Pod) {
 	var full []ledger.NodeName
 	var asks []Ask
@@ -168,8 +167,8 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	}
 }
 
-// judged lets something be decided, and fails if somebody has got what another waiter could use who
-// ranks before. A pod that is placed is compared with tickets only.
+// judged makes a decision, and fails if it gave a volume or slot away that an earlier waiter could use. A
+// placed pod is compared with tickets only.
 func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	s := h.w.Ledger.Fork().Snapshot()
 	pods := h.config.Waits.line(s, h.at)
@@ -202,9 +201,9 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	}
 }
 
-// fair fails if a waiter would have all that it needs at a node without those who have just got
-// something and rank after it. It goes by users and slots alone, and not by the rules that decided. A
-// pod waits for slots only where it was refused for them.
+// fair fails if a waiter would have all it needs at a node without the later users that have just got
+// something. It uses users and slots alone, not the rules that decided. A pod waits for slots only where it
+// was refused for them.
 func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, got map[ledger.User]rules.Request, pods []rules.Waiter) {
 	isAfter := func(u ledger.User) bool {
 		g, is := got[u]
@@ -221,8 +220,8 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.
 	t.Fatalf("%s %s waits for %s", r.Type, r.Who.Name, n)
 }
 
-// room says whether a request would have its volumes and slots at a node beside those who are placed
-// or granted, and count, and with what is kept for the waiters that rank before.
+// room says whether a request would have its volumes and slots at a node beside the placed or granted users
+// that count, and the volumes and slots kept for earlier waiters.
 func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, pods []rules.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {
@@ -262,7 +261,7 @@ func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, sl
 		before := rules.TicketRequest(s, k)
 		switch {
 		case k.Phase != ledger.TicketPending || rules.CompareRequests(before, r) >= 0:
-		case k.Node != n: // it gets what it could have
+		case k.Node != n: // it gets its best volumes and slots
 			if slices.ContainsFunc(before.Needs, func(need rules.Need) bool { return wants(need.Volume) }) && h.room(s, before, k.Node, true, pods, counts) {
 				return false
 			}

@@ -10,12 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// placingsPerSecond is how many tickets of one namespace are placed in a second, after as many
-// as a Queue decides on. Each may cost a look at every node, again and again where none will do,
-// and whoever may make tickets makes as many as they like.
+// placingsPerSecond is how many tickets of one namespace are placed per second, after as many as a Queue
+// decides on. Each may cost a check of all nodes, repeatedly if none fits, and a tenant may make any number
+// of tickets.
 const placingsPerSecond = 20
 
-// placings shares that out. Safe for parallel use.
+// placings enforces this limit. Safe for parallel use.
 type placings struct {
 	mu sync.Mutex
 	of map[string]flowcontrol.RateLimiter // by namespace
@@ -36,5 +36,5 @@ func (p *placings) may(namespace string) bool {
 	return limiter.TryAccept()
 }
 
-// maxNamespaces is of how many namespaces is remembered what was placed.
+// maxNamespaces bounds the namespaces with a remembered count.
 const maxNamespaces = 10_000

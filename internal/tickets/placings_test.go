@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Tickets of one namespace that can be placed nowhere do not keep those of another one from being
-// placed.
+// Unplaceable tickets of a namespace do not delay tickets of another namespace.
 func TestPlacingsAreShared(t *testing.T) {
 	var p placings
 	refused := 0

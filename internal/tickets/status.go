@@ -20,8 +20,7 @@ import (
 // maxMessage keeps a condition's message readable.
 const maxMessage = 1024
 
-// Condition makes a ticket's condition of a verdict. ok is the reason when it
-// is True.
+// Condition makes a ticket's condition from a verdict. ok is the reason if it is True.
 func Condition(name string, status metav1.ConditionStatus, v rules.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: name, Status: status, Reason: ok,
@@ -36,7 +35,6 @@ func Condition(name string, status metav1.ConditionStatus, v rules.Verdict, ok s
 	return c
 }
 
-// message tells all reasons of a verdict.
 func message(v rules.Verdict) string {
 	var all []string
 	for _, r := range v.Reasons {
@@ -49,7 +47,7 @@ func message(v rules.Verdict) string {
 	return m
 }
 
-// Volumes says what a ticket's volumes turned out to be, and which of them it is granted.
+// Volumes lists a ticket's volumes, and which of them it is granted.
 func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
 	var list []v1alpha1.TicketVolumeStatus
 	for i, v := range t.Volumes {
@@ -70,8 +68,8 @@ func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	return list
 }
 
-// possibleName is the name of a PersistentVolume, empty where none can have it: a claim's volumeName
-// is whatever its tenant writes, and the API server refuses a ticket's status with a longer one.
+// possibleName is the name of a PersistentVolume, or empty if it is not a valid one: a claim's volumeName
+// is any text of its tenant, and the API server refuses a ticket's status with a longer one.
 func possibleName(volume string) string {
 	if len(volume) > validation.DNS1123SubdomainMaxLength {
 		return ""
@@ -79,7 +77,6 @@ func possibleName(volume string) string {
 	return volume
 }
 
-// stateOf is what a ticket's conditions say, in a word.
 func stateOf(t *v1alpha1.VolumeTicket) string {
 	granted := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 	satisfied := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
@@ -94,7 +91,7 @@ func stateOf(t *v1alpha1.VolumeTicket) string {
 	return satisfied.Reason
 }
 
-// Says reports whether a ticket already carries a condition.
+// Says reports whether a ticket already has a condition.
 func Says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 	old := meta.FindStatusCondition(t.Status.Conditions, c.Type)
 	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message

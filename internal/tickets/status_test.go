@@ -23,7 +23,7 @@ import (
 
 type writer = ticketwriter.Writer
 
-// kept is a writer that keeps one ticket as it is written.
+// kept is a writer that keeps the written ticket.
 type kept struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -39,7 +39,6 @@ func (k *kept) Carry(_ context.Context, task protocol.Task, status write.Status)
 	return err
 }
 
-// keeperOf returns a Keeper that works at a time with one ticket.
 func keeperOf(t *testing.T, w *kept, at time.Time) *Keeper {
 	t.Helper()
 	k, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return at }, Order: &sync.Mutex{}, Waits: &Waits{}})
@@ -49,7 +48,7 @@ func keeperOf(t *testing.T, w *kept, at time.Time) *Keeper {
 	return k
 }
 
-// Satisfied is written False together with the loss of the grant.
+// Satisfied becomes False together with the loss of the grant.
 func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 	for name, phase := range map[string]ledger.TicketPhase{"granted": ledger.TicketGranted} {
 		backup := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -74,9 +73,9 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 	}
 }
 
-// A ticket that is asked to let go of its volumes says until when and for whom, keeps its grant,
-// and is looked at again when its time is over; it says so no more when it is asked no longer, or
-// has lost them.
+// A ticket that is asked to let go of its volumes says until when and for which user, keeps its grant, and
+// is checked again at the end of its time. The condition ends with the request, or with the loss of the
+// volumes.
 func TestYieldingIsWritten(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted
@@ -127,7 +126,7 @@ func TestYieldingIsWritten(t *testing.T) {
 	}
 }
 
-// What the condition says follows the policy and who wants the volumes; since when it is True stays.
+// The condition follows the policy and the user that wants the volumes. Its transition time stays.
 func TestYieldingSaysWhatIsSo(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince, backup.YieldingSince = ledger.TicketGranted, now.Unix(), now.Unix()
@@ -163,7 +162,7 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 	}
 }
 
-// What kubectl get shows of a ticket is one word that answers.
+// kubectl get shows one word for a ticket's state.
 func TestStateOf(t *testing.T) {
 	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason}
@@ -183,8 +182,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// A claim's volumeName is whatever its tenant writes. What no PersistentVolume can be called is left
-// out of a ticket's status, which could not be written.
+// A claim's volumeName is any text of its tenant. An invalid name is left out of a ticket's status, since
+// the write would fail.
 func TestNoSuchPersistentVolume(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "odd")
 	for name, want := range map[string]string{"pv-1": "pv-1", strings.Repeat("x", 254): ""} {

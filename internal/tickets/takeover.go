@@ -16,19 +16,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// takeOverPatience is how long the first grant of a term waits at most for pending
-// tickets to be taken over. What is left then goes on in the background, and is
-// granted later than others.
+// takeOverPatience is the longest wait of a term's first grant for the take-over of pending tickets. The
+// rest continues in the background, and is granted later than others.
 const takeOverPatience = 10 * time.Second
 
-// takeOverTries is how often one ticket's take-over is tried before the first
-// grant, when the ticket changes meanwhile.
+// takeOverTries is how often one changing ticket's take-over is tried before the first grant.
 const takeOverTries = 3
 
-// takeOver tries to take over each ticket in doubt, so many at once, before the
-// first grant of a term: who ranks first is then granted first. Whatever it can't
-// write it leaves to the queue, which tries again with longer and longer pauses, and
-// says each time at error level why not.
+// takeOver tries to take over all tickets in doubt, some at once, before the first grant of a term, so that
+// grants follow the rank. It leaves failed ones to the queue, which retries with growing pauses and logs
+// the reason at error level each time.
 func (k *Keeper) takeOver(ctx context.Context, workers int) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
@@ -53,11 +50,11 @@ func (k *Keeper) takeOver(ctx context.Context, workers int) {
 	close(next)
 	running.Wait()
 	for _, id := range doubted {
-		k.rest.Add(id) // those that are still in doubt
+		k.rest.Add(id) // those still in doubt
 	}
 }
 
-// takeOverSoon takes one ticket over, unless it takes more than a few tries.
+// takeOverSoon takes one ticket over within a few tries.
 func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 	for range takeOverTries {
 		t := k.config.Cache.Snapshot().Ticket(id)
@@ -71,12 +68,12 @@ func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 	}
 }
 
-// takeOverOne writes the term's epoch into a ticket in doubt: a grant that an older
-// leader has in flight fails then, because the ticket's version has changed.
+// takeOverOne writes the term's epoch into a ticket in doubt: an older leader's grant in flight fails then
+// on the ticket's version.
 func (k *Keeper) takeOverOne(ctx context.Context, t *ledger.Ticket) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
 	if !ok || string(object.UID) != t.UID {
-		return nil // its end is on its way
+		return nil // its end is in flight
 	}
 	err := k.config.Write.Carry(ctx, protocol.Renew(t), func(r protocol.Request) (*v1alpha1.VolumeTicket, error) {
 		next := object.DeepCopy()

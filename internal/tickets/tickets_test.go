@@ -43,7 +43,6 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A condition says of which generation it is.
 func TestConditionsHaveTheirGeneration(t *testing.T) {
 	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
@@ -53,8 +52,8 @@ func TestConditionsHaveTheirGeneration(t *testing.T) {
 	}
 }
 
-// The tickets of a node share its slots, whatever becomes of who ranks first:
-// the slots that are there are given, once each.
+// The tickets of a node share its slots: all slots are given, once each, also if the first ticket is not
+// granted.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := &ticketwriter.Writer{Ledger: facts(), Unseen: map[string]bool{}}
@@ -92,7 +91,7 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	})
 }
 
-// decideAll decides on the tickets of n1, anew whenever the facts were old.
+// decideAll decides on the tickets of n1, again if the facts were old.
 func decideAll(t *rapid.T, w *ticketwriter.Writer) {
 	k := keeper(t, w)
 	for range 2 + len(w.Unseen) {
@@ -103,7 +102,6 @@ func decideAll(t *rapid.T, w *ticketwriter.Writer) {
 	}
 }
 
-// keeper returns a Keeper of facts that a writer knows.
 func keeper(t interface{ Fatal(...any) }, w *ticketwriter.Writer) *Keeper {
 	k, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }, Order: &sync.Mutex{}, Waits: &Waits{}})
 	if err != nil {
@@ -112,7 +110,7 @@ func keeper(t interface{ Fatal(...any) }, w *ticketwriter.Writer) *Keeper {
 	return k
 }
 
-// judge looks at what became of the tickets of n1.
+// judge checks the outcome of the tickets of n1.
 func judge(t *rapid.T, w *ticketwriter.Writer) {
 	s := w.Ledger.Snapshot()
 	used := 0
@@ -133,7 +131,7 @@ func judge(t *rapid.T, w *ticketwriter.Writer) {
 		if k.Reason == "" {
 			t.Fatalf("ticket %s is not decided on", k.ID)
 		}
-		// Nobody waits who would have a slot now.
+		// No ticket waits that could have a slot now.
 		if d := protocol.Rule(rules.Arbiter{}, s, k, now); d.Ruling == protocol.Grant {
 			t.Fatalf("ticket %s waits (%s), and there is room", k.ID, k.Reason)
 		}

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// keepFor is how long what has come free is kept for a pod from the tickets that rank after it.
+	// keepFor is how long a freed volume or slot is kept for a pod from later tickets.
 	keepFor = time.Minute
-	// unseenFor is how long a pod is waited for that the ledger does not have yet.
+	// unseenFor is how long a pod that the ledger lacks counts as waiting.
 	unseenFor = 10 * time.Second
-	// maxWaits is how many pods of one namespace are kept anything for. Others take what is left.
+	// maxWaits is how many pods of one namespace have volumes and slots kept for them. Others take the
+	// rest.
 	maxWaits = 256
 )
 
-// Ask is a ticket that is to yield: it alone keeps a pod from a node.
+// Ask is a ticket that must yield: it alone keeps a pod from a node.
 type Ask struct {
 	Ticket ledger.TicketID
 	UID    string // the ticket's
@@ -39,9 +40,8 @@ func Asks(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName
 	return list
 }
 
-// Waits are the pods that a scheduler tried and could not place, for the sake of their volumes. A pod
-// waits until it has a node or is gone. Its methods are safe for parallel use. The zero value is
-// ready.
+// Waits are the pods that a scheduler tried and could not place because of their volumes. A pod waits until
+// it has a node or is deleted. Its methods are safe for parallel use. The zero value is ready.
 type Waits struct {
 	mu     sync.Mutex
 	pods   map[string]*wait // by UID
@@ -51,25 +51,25 @@ type Waits struct {
 
 type wait struct {
 	pod   ledger.Pod
-	noted time.Time // first
+	noted time.Time // the first note
 	nodes map[ledger.NodeName]bool
 	asks  []Ask
-	// kept is since when something free is kept for the pod; zero: nothing is. It goes on, however
-	// often the pod is noted, until a ticket has got something that the pod needs.
+	// kept is since when something free is kept for the pod; zero: nothing is. It continues across notes,
+	// until a ticket gets something that the pod needs.
 	kept time.Time
 }
 
 func (k *wait) lapsed(now time.Time) bool { return !k.kept.IsZero() && now.Sub(k.kept) >= keepFor }
 
-// subscribe has f called with what is to be looked at again for the sake of a pod.
+// subscribe has f called with the nodes and tickets to check for a pod.
 func (w *Waits) subscribe(f func([]ledger.NodeName, []ledger.TicketID)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notify = f
 }
 
-// Note notes that a pod was refused: the nodes where it waits for slots, and the tickets that alone
-// are in its way. An earlier note of the pod is replaced.
+// Note records that a pod was refused: the nodes where it waits for slots, and the tickets that alone block
+// it. It replaces an earlier note of the pod.
 func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, asks []Ask) {
 	w.mu.Lock()
 	k := w.pods[pod.UID]
@@ -100,15 +100,14 @@ func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, ask
 	}
 }
 
-// Len is how many pods wait.
+// Len is the number of waiting pods.
 func (w *Waits) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.pods)
 }
 
-// waiting returns the pod as it is now, if it waits still. One that is reserved waits no more, but may
-// again.
+// waiting returns the pod's present state if it still waits. A reserved pod does not wait, but may again.
 func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over bool) {
 	pod = s.Pod(k.pod.UID)
 	switch {
@@ -136,9 +135,9 @@ func (w *Waits) line(s ledger.Snapshot, now time.Time) []rules.Waiter {
 	return list
 }
 
-// decided notes for which pods something free was kept in a round, and which tickets were granted:
-// what they have got can't be kept for a pod any more, and its time begins anew with what comes free
-// next. It returns when the first of the times is over; 0: none runs.
+// decided notes the pods with something kept in a round, and the granted tickets: their volumes and slots
+// are no longer kept for a pod, and its time begins anew with the next free one. It returns when the first
+// of the times ends; 0: none runs.
 func (w *Waits) decided(s ledger.Snapshot, l *rules.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +167,7 @@ func (k *wait) needs(s ledger.Snapshot, t *ledger.Ticket) bool {
 	})
 }
 
-// asked says for which pods a ticket is to yield.
+// asked lists the pods for which a ticket must yield.
 func (w *Waits) asked(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) []rules.Reason {
 	if !t.Type.Yields() || t.Phase != ledger.TicketGranted {
 		return nil
@@ -202,8 +201,8 @@ func (w *Waits) asked(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now 
 	return reasons
 }
 
-// touched forgets those of some pods that wait no more, and returns which nodes and volumes they
-// waited for.
+// touched forgets the given pods that no longer wait, and returns the nodes and volumes that they waited
+// for.
 func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes []ledger.NodeName, volumes []ledger.VolumeID, asks []ledger.TicketID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +229,7 @@ func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes 
 	return nodes, volumes, asks
 }
 
-// all lists the UIDs of the pods that wait.
+// all lists the UIDs of the waiting pods.
 func (w *Waits) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

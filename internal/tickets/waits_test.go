@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
-// scene is a Keeper at a time that the test sets, with a ledger that takes writes in.
+// scene is a Keeper at a settable time, with a ledger that takes writes in.
 type scene struct {
 	*Keeper
 	w  *ticketwriter.Writer
@@ -31,7 +31,7 @@ func newScene(t *testing.T, events ...ledger.Event) *scene {
 	return s
 }
 
-// decideAt decides on the tickets of nodes, and waits until that is written.
+// decideAt decides on the tickets of nodes, and waits for the writes.
 func (s *scene) decideAt(t *testing.T, nodes ...ledger.NodeName) (again time.Duration) {
 	t.Helper()
 	for _, n := range nodes {
@@ -50,7 +50,7 @@ func (s *scene) granted(name string) bool {
 	return t != nil && t.Phase == ledger.TicketGranted
 }
 
-// refused notes that a pod was refused a node by the rules.
+// refused notes that the rules refused a pod some nodes.
 func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
 	t.Helper()
 	facts := s.w.Snapshot()
@@ -88,8 +88,7 @@ func (s *scene) asked(name string) []rules.Reason {
 	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)
 }
 
-// A ticket yields to a pod only if it alone keeps the pod from a node, and for as long as the pod
-// waits.
+// A ticket yields to a pod only if it alone keeps the pod from a node, while the pod waits.
 func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	backup := granted(ticket("backup", "n1", ledger.TypeBackup, "a"))
 	waits := pod("waits", "", "a", "b")
@@ -105,7 +104,7 @@ func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	if len(s.asked("backup")) != 1 {
 		t.Error("it is asked no longer, and the pod waits still")
 	}
-	s.w.Apply(pod("other", "n1", "b")) // now the pod waits for another volume, too
+	s.w.Apply(pod("other", "n1", "b")) // now the pod also waits for another volume
 	if asked := s.asked("backup"); len(asked) > 0 {
 		t.Errorf("it is asked in vain for %+v", asked)
 	}
@@ -124,7 +123,7 @@ func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	}
 }
 
-// A ticket that keeps its volumes is asked for nobody, nor is another ticket of the same name.
+// A ticket that keeps its volumes is never asked. Another ticket with its name isn't, either.
 func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
 	copies, waits := granted(ticket("copy", "n1", ledger.TypeClone, "a")), pod("waits", "", "a")
 	s := newScene(t, copies, waits)
@@ -144,15 +143,14 @@ func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
 	}
 }
 
-// What comes free is kept for a pod from the tickets that rank after it, for a minute, however often
-// the pod is noted. It is not kept from those that rank before the pod. The minute begins anew with
-// what comes free next.
+// A freed volume is kept for a pod from later tickets for a minute, despite repeated notes, but not from
+// earlier tickets. The minute begins anew with the next freed volume.
 func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 	waits := pod("waits", "", "a", "b")
 	holds := pod("holds", "n1", "a")
 	s := newScene(t, waits, holds, aged(ticket("after", "n1", ledger.TypeBackup, "a"), 5))
 	s.refused(t, waits, "n2")
-	s.decideAt(t, "n1") // at the holder's node both could have it
+	s.decideAt(t, "n1") // both could have it at the holder's node
 	if s.granted("after") {
 		t.Fatal("a ticket that ranks after the pod has its volume")
 	}
@@ -162,7 +160,7 @@ func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 			t.Fatalf("after %s the ticket has the volume (%t), or is not decided on again: %s", s.at.Sub(now), s.granted("after"), again)
 		}
 		s.at = s.at.Add(keepFor/3 - time.Second)
-		s.config.Waits.Note(s.at, waits, nil, nil) // the pod waits for its other volume
+		s.config.Waits.Note(s.at, waits, nil, nil) // the pod waits for its second volume
 	}
 	s.at = s.at.Add(time.Minute)
 	if s.decideAt(t, "n1"); !s.granted("after") {
@@ -179,7 +177,7 @@ func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 	}
 }
 
-// A slot that comes free is kept for a pod that waits for it there, and for nobody at other nodes.
+// A freed slot is kept for a pod that waits for it there, and for no pod at other nodes.
 func TestFreedSlotIsKeptForAPod(t *testing.T) {
 	waits := pod("waits", "", "c")
 	s := newScene(t, waits, pod("one", "n1", "a"), pod("two", "n1", "b"))
@@ -201,7 +199,7 @@ func TestFreedSlotIsKeptForAPod(t *testing.T) {
 	}
 }
 
-// A pod that is reserved is no waiter, and may be again.
+// A reserved pod does not wait, but may again.
 func TestReservedPodIsKeptNothing(t *testing.T) {
 	waits := pod("waits", "", "a")
 	s := newScene(t, waits, pod("holds", "n1", "a"), aged(ticket("after", "n2", ledger.TypeBackup, "a"), 5))
@@ -219,8 +217,8 @@ func TestReservedPodIsKeptNothing(t *testing.T) {
 	}
 }
 
-// Before a pod gets a volume or a slot, the tickets are served that rank before it and could use the
-// same. Those that rank after it are not.
+// Before a pod gets a volume or a slot, the earlier tickets that could use it are served. Later ones are
+// not.
 func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket
@@ -252,7 +250,7 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	}
 }
 
-// A fence by time wakes who waits for what is there, though nothing has changed.
+// A fence by time wakes the waiters for volumes there, without a change.
 func TestFenceByTimeWakesTheLine(t *testing.T) {
 	after := time.Minute
 	silent := ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true}
@@ -268,7 +266,7 @@ func TestFenceByTimeWakesTheLine(t *testing.T) {
 	}
 }
 
-// Of the pods of a namespace only so many are waited for.
+// A limited number of a namespace's pods count as waiting.
 func TestWaitsAreBounded(t *testing.T) {
 	var w Waits
 	for i := range maxWaits + 10 {

@@ -15,10 +15,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 )
 
-// errBound ends upstream's wait: what it waits for is there.
+// errBound ends upstream's wait: the claims are bound.
 var errBound = errors.New("all claims of the pod are bound")
 
-// binder is upstream's, whose wait for claims to be bound ends when the caches show it.
+// binder is upstream's binder, but its wait for bound claims ends when the caches show them.
 type binder struct {
 	volumebinding.SchedulerVolumeBinder
 
@@ -26,8 +26,8 @@ type binder struct {
 	facts   facts
 }
 
-// BindPodVolumes has upstream write what binds or provisions the pod's claims, and returns when
-// all of them are bound. Every failure, and every wait that the caches don't end, is upstream's.
+// BindPodVolumes has upstream bind or provision the pod's claims, and returns when all of them are bound.
+// All failures, and waits that the caches don't end, are upstream's.
 func (b *binder) BindPodVolumes(ctx context.Context, pod *corev1.Pod, volumes *volumebinding.PodVolumes) error {
 	waiting, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -58,10 +58,9 @@ func (b *binder) waitUntilBound(ctx context.Context, pod *corev1.Pod) bool {
 	return true
 }
 
-// claimKey names a claim.
 type claimKey struct{ namespace, name string }
 
-// claimsOf are the claims that a pod's volumes name, and those that are made for it.
+// claimsOf are the claims of a pod's volumes, also those that are made for it.
 func claimsOf(pod *corev1.Pod) []claimKey {
 	var keys []claimKey
 	for i := range pod.Spec.Volumes {
@@ -76,7 +75,7 @@ func claimsOf(pod *corev1.Pod) []claimKey {
 	return keys
 }
 
-// facts are the caches that say whether a claim is bound to a volume that its node can reach.
+// facts are the caches of bound claims and of the volumes that a node can reach.
 type facts struct {
 	claims     corelisters.PersistentVolumeClaimLister
 	volumes    corelisters.PersistentVolumeLister
@@ -92,8 +91,8 @@ func factsOf(factory informers.SharedInformerFactory) facts {
 	}
 }
 
-// bound says whether all of these claims are bound, as upstream counts it, to volumes that a
-// node can reach. Of a volume whose driver Kubernetes has migrated to CSI only upstream can tell.
+// bound says whether all of these claims are bound, by upstream's rules, to volumes that a node can reach.
+// Only upstream can tell for a volume of a driver that Kubernetes has migrated to CSI.
 func (f facts) bound(nodeName string, keys []claimKey) bool {
 	node, err := f.nodes.Get(nodeName)
 	if err != nil {

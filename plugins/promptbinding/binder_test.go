@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 )
 
-// upstream is a binder that waits until its context ends, or fails as it is told to.
+// upstream is a binder that waits until its context ends, or fails as told.
 type upstream struct {
 	volumebinding.SchedulerVolumeBinder
 	waits chan struct{} // receives when it waits
@@ -32,7 +32,7 @@ func (u *upstream) BindPodVolumes(ctx context.Context, _ *corev1.Pod, _ *volumeb
 	return ctx.Err()
 }
 
-// world is a node in zone a, a pod there with two claims, and caches that follow a fake API.
+// world is a node in zone a, a pod there with two claims, and caches of a fake API.
 type world struct {
 	t    *testing.T
 	kube *fake.Clientset
@@ -98,8 +98,8 @@ func disk(name, zone string, change ...func(*corev1.PersistentVolume)) *corev1.P
 	return pv
 }
 
-// The wait ends when the last of the pod's claims is bound, whichever of its two objects is seen
-// last, and not before. Upstream's binder here never ends it.
+// The wait ends exactly when the pod's last claim is bound, in any order of its two objects. Upstream's
+// binder here never ends it.
 func TestEndsWhenAllClaimsAreBound(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
 		"the volume last": {claim("db-cache"), disk("db-cache", "a"), claim("data"), disk("data", "a")},
@@ -130,7 +130,7 @@ func TestEndsWhenAllClaimsAreBound(t *testing.T) {
 	}
 }
 
-// What upstream would not take for bound ends no wait: the caller's context does.
+// Claims that upstream would not accept as bound end no wait: the caller's context does.
 func TestDoesNotEndBefore(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
 		"no claims":                    nil,
@@ -170,7 +170,7 @@ func TestDoesNotEndBefore(t *testing.T) {
 	}
 }
 
-// until waits until the caches have what was put.
+// until waits until the caches have the objects.
 func (w *world) until(b *binder, objects []runtime.Object) {
 	w.t.Helper()
 	changed, stop := b.changes.of([]claimKey{{"shop", "data"}})
@@ -184,7 +184,7 @@ func (w *world) until(b *binder, objects []runtime.Object) {
 			case *corev1.PersistentVolume:
 				_, err = b.facts.volumes.Get(o.Name)
 				if o.Spec.ClaimRef == nil {
-					return true // no change of it is told
+					return true // it has no event
 				}
 			}
 			return err == nil
@@ -199,7 +199,7 @@ func (w *world) until(b *binder, objects []runtime.Object) {
 	}
 }
 
-// What upstream fails with is the answer.
+// Upstream's failure is returned.
 func TestFailsAsUpstream(t *testing.T) {
 	refused := errors.New("claim is gone")
 	w, b, _ := newWorld(t, refused)
@@ -208,7 +208,7 @@ func TestFailsAsUpstream(t *testing.T) {
 	}
 }
 
-// A pod without claims is upstream's: there is nothing to wait for.
+// A pod without claims goes to upstream: there is no wait.
 func TestNoClaims(t *testing.T) {
 	w, b, _ := newWorld(t, nil)
 	w.pod.Spec.Volumes = w.pod.Spec.Volumes[2:]
@@ -217,7 +217,7 @@ func TestNoClaims(t *testing.T) {
 	}
 }
 
-// A claim that is bound at a node that nobody knows is bound nowhere.
+// A claim is not bound for an unknown node.
 func TestUnknownNode(t *testing.T) {
 	w, b, _ := newWorld(t, nil)
 	w.put(claim("data"), disk("data", "a"))
@@ -228,7 +228,7 @@ func TestUnknownNode(t *testing.T) {
 	}
 }
 
-// Args are VolumeBinding's, complete; a field that is not known is an error.
+// Args are VolumeBinding's, complete. An unknown field is an error.
 func TestArgs(t *testing.T) {
 	full, err := decode(nil)
 	if err != nil || full.BindTimeoutSeconds != 600 {

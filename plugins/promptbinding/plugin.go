@@ -20,8 +20,7 @@ import (
 // Name is the plugin's name in profiles.
 const Name = "PromptVolumeBinding"
 
-// PromptVolumeBinding is upstream's VolumeBinding with a binder that does not wait longer than
-// it has to.
+// PromptVolumeBinding is upstream's VolumeBinding with a prompt binder.
 type PromptVolumeBinding struct {
 	*volumebinding.VolumeBinding
 }
@@ -53,8 +52,7 @@ func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugi
 	return &PromptVolumeBinding{upstream}, nil
 }
 
-// decode returns complete args. kube-scheduler hands the args of plugins that it does not know
-// as they stand in its file.
+// decode returns complete args. kube-scheduler passes the args of unknown plugins unchanged from its file.
 func decode(args runtime.Object) (*config.VolumeBindingArgs, error) {
 	var given schedulerv1.VolumeBindingArgs
 	switch args := args.(type) {

@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// decode returns the plugin's args, complete and valid. kube-scheduler hands
-// the args of plugins that it does not know as they stand in its file; a field
-// that is not known is an error, and so is a value out of bounds.
+// decode returns the plugin's args, complete and valid. kube-scheduler passes the args of unknown plugins
+// unchanged from its file. An unknown field, or a value out of bounds, is an error.
 func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 	var given v1alpha1.VolumeHoldArgs
 	switch args := args.(type) {
@@ -35,7 +34,6 @@ func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 	return full, nil
 }
 
-// weightsOf are the weights in complete args.
 func weightsOf(args v1alpha1.VolumeHoldArgs) rules.Weights {
 	return rules.Weights{Held: *args.Weights.Held, Near: *args.Weights.Near, Balance: *args.Weights.Balance}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Bind binds a pod that has volumes, and writes its reservation with the same request. It judges
-// the node once more before: another scheduler may have bound a pod there, or a ticket may have got
-// the volume, since the node was chosen. It leaves other pods to DefaultBinder.
+// Bind binds a pod with volumes, and writes its reservation in the same request. It first judges the node
+// again: since the choice, another scheduler may have bound a pod there, or a ticket may have got the
+// volume. It leaves other pods to DefaultBinder.
 //
-// It returns when it is known whether the pod is bound; until then the pod counts at the node.
+// It returns when the outcome is known; until then the pod counts at the node.
 func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	fact := factOf(pod)
 	c := p.core
@@ -32,7 +32,7 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.AsStatus(c.placer.Bind(ctx, pod, &fact, node))
 }
 
-// recheck judges the node of a pod that is reserved there, by all but the pod itself.
+// recheck judges a reserved pod's node without the pod itself.
 func (c *core) recheck(s ledger.Snapshot, fact *ledger.Pod, n ledger.NodeName) rules.Verdict {
 	without := &ledger.Delta{}
 	without.Remove(fact.UID)

@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// bindings are the requests to bind a pod that were sent; answer, when set, decides on each.
+// bindings are the sent requests to bind a pod; answer, if set, decides on each.
 type bindings struct {
 	mu     sync.Mutex
 	sent   []corev1.Binding
@@ -46,8 +46,8 @@ func (r *rig) bindings() *bindings {
 	return b
 }
 
-// A pod with volumes is bound by the version that was scheduled, and with its reservation; another
-// pod as always.
+// A pod with volumes is bound by its scheduled version, with its reservation. Other pods are bound as
+// usual.
 func TestBindCarriesVersionAndReservation(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	b := r.bindings()
@@ -83,8 +83,8 @@ func TestBindCarriesVersionAndReservation(t *testing.T) {
 	}
 }
 
-// Another scheduler binds a pod to the last slot of a node, or with the same volume elsewhere, after
-// the node was chosen: the pod is not bound, and is tried again.
+// After the node was chosen, another scheduler binds a pod to its last slot, or with the same volume
+// elsewhere: the pod is not bound, and is tried again.
 func TestBindJudgesTheNodeOnceMore(t *testing.T) {
 	for name, other := range map[string]*corev1.Pod{
 		"slot":   boundTo(podWith("other", "more"), "n1"),
@@ -106,8 +106,7 @@ func TestBindJudgesTheNodeOnceMore(t *testing.T) {
 	}
 }
 
-// The request to bind gets no answer. The pod counts at its node until it is known what came of the
-// request, and no longer than that.
+// A Binding gets no answer. The pod counts at its node until the outcome is known, and no longer.
 func TestPodCountsUntilItsBindingIsSettled(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("other", ledger.AccessNode), one(slotsAt("n1", 1)))...)
 	b := r.bindings()
@@ -124,7 +123,7 @@ func TestPodCountsUntilItsBindingIsSettled(t *testing.T) {
 	go func() { done <- r.RunBindPlugins(t.Context(), c.state, pod, "n1") }()
 	<-asked
 	answer <- errors.New("connection lost")
-	<-asked // once more, since the pod is as it was
+	<-asked // a second request: the pod is unchanged
 	if r.filter(other, "n1").IsSuccess() {
 		t.Error("the slot is given away while the pod may be bound")
 	}

@@ -23,35 +23,32 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// VolumeWait is the reason of PodScheduled=False of a pod that waits for its
-// volumes, where no new node would help, and where kube-scheduler would place the pod
-// without Moorage. It is not Unschedulable, which is what
+// VolumeWait is the reason of PodScheduled=False for a pod that waits for its volumes, if no new node would
+// help, and kube-scheduler would place it without Moorage. It differs from Unschedulable, which
 // cluster-autoscaler and Karpenter look for.
 const VolumeWait = "VolumeWait"
 
-// tellers write in parallel; patience for one write.
+// tellers is the number of parallel writers, patience the time limit of one write.
 const (
 	conditionWriters = 2
 	tellTimeout      = 10 * time.Second
 )
 
-// conditionWriter writes PodScheduled=False with the reason VolumeWait: on pods that are
-// gated, of which kube-scheduler itself says nothing; on pods that it tried at the one
-// node where their volumes are, and called Unschedulable; and on pods of an incomplete
-// PodGroup.
+// conditionWriter writes PodScheduled=False with the reason VolumeWait: on gated pods, about which
+// kube-scheduler writes nothing; on pods that it tried at the one node of their volumes and called
+// Unschedulable; and on pods of an incomplete PodGroup.
 //
-// It is level-triggered: what it writes follows from the ledger and the pod as
-// the lister has it. Its precondition is that version of the pod, so that a pod
-// that was bound meanwhile is left alone. Safe for parallel use.
+// It is level-triggered: each write follows from the ledger and the lister's pod. Its precondition is that
+// version of the pod, so that a pod bound meanwhile is left alone. Safe for parallel use.
 type conditionWriter struct {
 	core   *core
-	client kubernetes.Interface // with a limit of its own, so that binds never wait for conditions
+	client kubernetes.Interface // with its own rate limit, so that binds never wait for conditions
 	queue  *work.Queue[cache.ObjectName]
 }
 
 func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	t := &conditionWriter{core: c, client: client}
-	// Writes are slow where many pods wait: those of one namespace keep none of another waiting.
+	// Writes are slow if many pods wait: one namespace's writes don't delay another's.
 	of := func(key cache.ObjectName) string { return key.Namespace }
 	t.queue = work.NewInTurns("waiting pods", of, func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		return 0, t.writeCondition(ctx, key)
@@ -59,12 +56,11 @@ func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	return t
 }
 
-// enqueue has a pod looked at, soon.
 func (t *conditionWriter) enqueue(pod *corev1.Pod) {
 	t.queue.Add(cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name})
 }
 
-// observe takes in that a pod without a node was written.
+// observe takes in a written pod without a node.
 func (t *conditionWriter) observe(pod *corev1.Pod) {
 	if len(pod.Spec.Volumes) == 0 && groupOf(pod).name == "" {
 		return
@@ -74,14 +70,13 @@ func (t *conditionWriter) observe(pod *corev1.Pod) {
 	}
 }
 
-// run tells until ctx is done.
 func (t *conditionWriter) run(ctx context.Context) { t.queue.Run(ctx, conditionWriters) }
 
-// writeCondition writes what one pod waits for, unless it says so already.
+// writeCondition writes one pod's reason to wait, unless the condition is equal.
 func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectName) error {
 	pod, err := t.core.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !t.core.facts.HasSynced() {
-		return nil // a lister fails for nothing but what is gone
+		return nil // a lister's only error is a missing object
 	}
 	idle, gated := t.core.requeuer.Idle(pod.UID)
 	if !idle {
@@ -98,7 +93,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		// The pod as it is now is on its way to the lister.
+		// The present pod is on its way to the lister.
 		return fmt.Errorf("%w: %w", protocol.ErrStale, err)
 	case err != nil:
 		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
@@ -109,8 +104,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 	return nil
 }
 
-// wait is the condition that a pod without a node is to have; nil when it is
-// kube-scheduler's to say.
+// wait is the condition for a pod without a node; nil if kube-scheduler writes it.
 func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, gated bool) *corev1.PodCondition {
 	incomplete := c.groups.incomplete(pod)
 	if v := c.arbiter.NewNode(s, r, c.now()); incomplete == "" && (v.Allowed() || v.RefusedByStock()) {
@@ -145,7 +139,7 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// write sets the condition on just this version of the pod.
+// write sets the condition on exactly this version of the pod.
 func (t *conditionWriter) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
-// askedPods is a lister that has no pods, and tells which one was asked for.
+// askedPods is a lister without pods that reports the requested one.
 type askedPods struct {
 	corev1listers.PodNamespaceLister
 	namespace string
@@ -33,7 +33,7 @@ func (a askedPods) Get(name string) (*corev1.Pod, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 }
 
-// A pod waits for one of each other namespace at most, however many of those there is something to say of.
+// A pod waits for at most one pod of each other namespace, for any number of conditions there.
 func TestNamespacesTakeTurnsToBeTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

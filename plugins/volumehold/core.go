@@ -24,7 +24,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// facts is what the plugin needs of watch.Observer.
+// facts is the part of watch.Observer that the plugin needs.
 type facts interface {
 	requeuer.Facts
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
@@ -34,34 +34,32 @@ type facts interface {
 
 var _ facts = &watch.Observer{}
 
-// config is what a core works with.
 type config struct {
 	Facts facts
-	// Handle of any profile: waiting pods, queue and informers are the same for
-	// all of them.
+	// Handle of any profile: they share waiting pods, queue and informers.
 	Handle fwk.Handle
-	Now    func() time.Time // time.Now when nil
-	// Metrics is where the plugin's own are registered.
+	Now    func() time.Time // nil: time.Now
+	// Metrics is the registry for the plugin's metrics.
 	Metrics registry
 	Groups  groupSource
-	// Binds makes the requests that bind pods; the Handle's client when nil.
+	// Binds sends Bindings; nil: the Handle's client.
 	Binds kubernetes.Interface
-	// Conditions is for the conditions of pods that wait, with a limit of its own.
+	// Conditions writes waiting pods' conditions, with its own rate limit.
 	Conditions kubernetes.Interface
 }
 
-// core is what all profiles of a process share.
+// core is shared by all profiles of a process.
 type core struct {
 	facts   facts
 	arbiter rules.Arbiter
 	handle  fwk.Handle
-	pods    corelisters.PodLister // has every pod that the scheduling queue has
+	pods    corelisters.PodLister // has all pods of the scheduling queue
 	now     func() time.Time
-	process context.Context // ends with the process; Permit's own ends with the cycle
+	process context.Context // ends with the process; Permit's own context ends with the cycle
 
 	placer     *binding.Placer
-	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: no leader is elected
-	executor   atomic.Pointer[write.Executor]   // of tickets; nil before the term
+	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: without leader election
+	executor   atomic.Pointer[write.Executor]   // for tickets; nil before the term
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
 	groups     *groups
@@ -69,8 +67,7 @@ type core struct {
 	metrics *pluginMetrics
 }
 
-// newCore wires a core, which does nothing before start. ctx ends with the
-// process.
+// newCore makes a core, which does nothing before start. ctx ends with the process.
 func newCore(ctx context.Context, cfg config) (*core, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -104,7 +101,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	return c, nil
 }
 
-// leaseEnd returns the end of the leader's lease; the zero time if there is none.
+// leaseEnd returns the end of the leader's lease; zero: there is none.
 func (c *core) leaseEnd() time.Time {
 	if until := c.until.Load(); until != nil {
 		return (*until)()
@@ -112,36 +109,33 @@ func (c *core) leaseEnd() time.Time {
 	return time.Time{}
 }
 
-// start runs what goes on beside scheduling, until ctx is done.
+// start runs the background work until ctx is done.
 func (c *core) start(ctx context.Context) {
 	go c.requeuer.Run(ctx)
 	go c.conditions.run(ctx)
 }
 
-// touch passes on what has changed in the ledger.
 func (c *core) touch(t ledger.Touched) { c.requeuer.Touch(t) }
 
-// wake has a pod tried again at once. One that is just being tried is not lost:
-// the queue remembers it.
+// wake has a pod tried again at once. The queue remembers this during a running attempt.
 func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
 	c.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{string(pod.UID): pod})
 }
 
-// gone says whether a pod is no more, or bound, or being deleted: kube-scheduler does not
-// try such a pod.
+// gone says whether a pod is deleted, bound, or being deleted: kube-scheduler does not try such a pod.
 func (c *core) gone(pod *corev1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	return err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil
 }
 
-// podSeen takes in what an informer shows first.
+// podSeen takes in a new pod of an informer.
 func (c *core) podSeen(object any) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		c.groups.podSeen(pod)
 	}
 }
 
-// podWritten takes in what an informer shows.
+// podWritten takes in a pod's change of an informer.
 func (c *core) podWritten(old, updated any) {
 	pod, ok := updated.(*corev1.Pod)
 	if !ok {
@@ -159,7 +153,7 @@ func (c *core) podWritten(old, updated any) {
 	}
 }
 
-// podGone takes in what an informer shows no more.
+// podGone takes in a pod's deletion of an informer.
 func (c *core) podGone(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj

@@ -25,29 +25,28 @@ import (
 // userAgent of the plugin's own requests.
 const userAgent = "moorage-scheduler/volumehold"
 
-// Limits of the plugin's own requests: one write for each pod with volumes, so
-// above what a kube-scheduler binds in a second.
+// Limits of the plugin's own requests: one write for each pod with volumes, so above a kube-scheduler's
+// binds per second.
 const (
 	requestsPerSecond = 500
 	requestBurst      = 1000
 )
 
-// Limits of the conditions of pods that wait, which share no limit with binds: thousands
-// of pods may wait for one change, and none of them may keep another from being bound.
+// Limits for waiting pods' conditions, separate from binds: thousands of pods may wait for one change, and
+// must not delay a bind.
 const (
 	conditionsPerSecond = 50
 	conditionBurst      = 100
 )
 
-// Factory makes the plugins of one kube-scheduler process, one for each profile
-// that enables it. They share the ledger, as the profiles share the scheduler's
-// cache: a reservation of one counts for all.
+// Factory makes the plugins of one kube-scheduler process, one for each profile that enables it. They share
+// the ledger, as the profiles share the scheduler's cache: a reservation in one counts for all.
 type Factory struct {
 	connect func(*rest.Config) (client.Interface, error)
 	groups  func(*rest.Config) (dynamic.Interface, error)
-	// binds makes the client that binds pods.
+	// binds makes the client for Bindings.
 	binds func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
-	// conditions makes the client that writes conditions of pods that wait.
+	// conditions makes the client for waiting pods' conditions.
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
 
@@ -57,8 +56,7 @@ type Factory struct {
 	writer   ticketWriter    // set with core
 }
 
-// NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
-// (runtime.PluginFactory).
+// NewFactory returns a Factory. Its New is a runtime.PluginFactory for kube-scheduler's registry.
 func NewFactory() *Factory {
 	return &Factory{
 		connect:    func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
@@ -69,9 +67,8 @@ func NewFactory() *Factory {
 	}
 }
 
-// NewFactoryFor returns a Factory with metrics of its own, whose plugins use
-// these clients for Moorage's own kinds and for PodGroups, instead of some that
-// they make from the scheduler's configuration.
+// NewFactoryFor returns a Factory with its own metrics, whose plugins use these clients for Moorage's kinds
+// and for PodGroups, not clients from the scheduler's configuration.
 func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	return &Factory{
 		connect:    func(*rest.Config) (client.Interface, error) { return c, nil },
@@ -82,7 +79,7 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	}
 }
 
-// processRegistry is the one whose metrics kube-scheduler serves.
+// processRegistry has the metrics that kube-scheduler serves.
 type processRegistry struct{}
 
 func (processRegistry) Register(m metrics.Registerable) error { return legacyregistry.Register(m) }
@@ -91,8 +88,8 @@ func (processRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// New makes the plugin of one profile. It connects to nothing: informers start
-// with the handle's factory, and everything else ends with ctx.
+// New makes the plugin of one profile. It connects to nothing: informers start with the handle's factory,
+// and the rest ends with ctx.
 func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 	typed, err := decode(args)
 	if err != nil {
@@ -105,7 +102,7 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	return &VolumeHold{core: shared, handle: h, weights: weightsOf(typed)}, nil
 }
 
-// shared returns the core of the process, and makes it for the first profile.
+// shared returns the core of the process, made for the first profile.
 func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

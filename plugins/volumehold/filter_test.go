@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
-// What becomes of each verdict, in the words that kube-scheduler puts behind
-// "0/3 nodes are available: 3 ". The same rows run through the extender.
+// The status of each verdict, in the words that kube-scheduler puts behind "0/3 nodes are available: 3 ".
+// The same rows run through the extender.
 func TestVerdictsAsStatuses(t *testing.T) {
 	codes := map[verdicts.Outcome]fwk.Code{
 		verdicts.Fits: fwk.Success, verdicts.Evictable: fwk.Unschedulable, verdicts.Hopeless: fwk.UnschedulableAndUnresolvable,
@@ -66,7 +66,7 @@ func TestPodsWithoutAttachmentsNeedNoGrant(t *testing.T) {
 	}
 }
 
-// A dry run of preemption takes pods away, and puts back those it can spare.
+// A dry run of preemption takes pods away, and puts back the pods that it can spare.
 func TestPreemptionCountsOnFreedSlots(t *testing.T) {
 	victim := boundTo(podWith("victim", "a"), "n1")
 	stays := boundTo(podWith("stays", "b"), "n1")
@@ -153,7 +153,7 @@ func TestSignPod(t *testing.T) {
 	}
 }
 
-// Before the caches are complete nothing is placed; then it is tried again.
+// No pod is placed before the caches are complete; then it is tried again.
 func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 	r := newStillRig(t, disk("data", ledger.AccessNode)...)
 	r.plugin.core.start(r.plugin.core.process)
@@ -169,8 +169,7 @@ func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 	}
 }
 
-// A pod that is bound comes back to the scheduler only to have room made for its resize: its
-// volumes are where it is.
+// A bound pod comes back to the scheduler only for its resize: its volumes are in place.
 func TestBoundPodsAreSkipped(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("other", "data"), "n2"))))...)
 	pod := boundTo(podWith("p", "data", "missing"), "n1")

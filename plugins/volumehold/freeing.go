@@ -14,17 +14,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// freeing is a slot that comes free for a pod: kube-scheduler has evicted pods for it
-// at a node, and their volumes are not detached from there yet. Until they are, or
-// until the time is over, nothing more is evicted for the pod. Stock kube-scheduler
-// waits in the same way for pods that are terminating, and knows no detach.
+// freeing is a slot that comes free for a pod: kube-scheduler has evicted pods for it at a node, and their
+// volumes are not detached yet. Until then, or until the time is over, no further pod is evicted for it.
+// Stock kube-scheduler waits this way for terminating pods, and knows no detach.
 type freeing struct {
 	node  ledger.NodeName // empty: no slot comes free
 	until time.Time
 }
 
-// freeing says whether a slot comes free for a pod at the node it is nominated to. In the
-// cycle of a group it may be asked several times; else once in an attempt.
+// freeing says whether a slot comes free for a pod at its nominated node. A group's cycle may ask several
+// times; otherwise it is asked once per attempt.
 func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, ofGroup bool) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
@@ -45,13 +44,13 @@ func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request
 	return freeing{at, until}
 }
 
-// nominated is the node that the scheduler has nominated a pod to; empty for none. It is
-// read from the scheduler's memory: the pod in the scheduling queue, and the lister's,
-// may be older than the nomination, and the API server may have refused to write it. It
-// costs a look at each node, and is asked for in a preemption only, which looks at all.
+// nominated is the node that the scheduler has nominated a pod to; empty: none. It reads the scheduler's
+// memory: the pod in the queue and in the lister may be older than the nomination, and the API server may
+// have refused its write. It costs a look at each node, and is called only in a preemption, which looks at
+// all.
 func (p *VolumeHold) nominated(pod *corev1.Pod) string { return p.nominations()[pod.UID] }
 
-// nominations are the nodes that the scheduler has nominated pods to; see nominated.
+// nominations are the scheduler's nominated nodes by pod; see nominated.
 func (p *VolumeHold) nominations() map[types.UID]string {
 	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
@@ -66,15 +65,13 @@ func (p *VolumeHold) nominations() map[types.UID]string {
 	return at
 }
 
-// refusal is the status of every node in a preemption's dry run, and what the pod is
-// told.
+// refusal is each node's status in a preemption's dry run, and the pod's message.
 func (f freeing) refusal() *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf(
 		"nothing more is evicted for the pod before %s: a slot comes free at %s as soon as what was used there is detached", f.until.UTC().Format(time.RFC3339), f.node))
 }
 
-// keep keeps the pod's nomination, which a preemption that finds nobody to evict would
-// clear.
+// keep keeps the pod's nomination, which a preemption without victims would clear.
 func (f freeing) keep() *fwk.PostFilterResult {
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatedNodeName: string(f.node), NominatingMode: fwk.ModeOverride}}
 }

@@ -15,13 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// PreEnqueue keeps a pod from being tried that waits for what no new node could
-// lift, and that kube-scheduler would place without Moorage: kube-scheduler would call it
-// Unschedulable, and a cluster autoscaler add nodes for it. The conditionWriter says on the pod what it waits for, and the requeuer lets
-// it through on the change that lifts the wait.
+// PreEnqueue gates a pod that no new node would help and that kube-scheduler would place without Moorage:
+// otherwise kube-scheduler would call it Unschedulable, and a cluster autoscaler would add nodes for it.
+// The conditionWriter writes its reason on the pod, and the requeuer opens the gate on the change that
+// lifts it.
 //
-// It is called with the scheduling queue's lock held, and costs the pod's own
-// volumes.
+// It runs under the scheduling queue's lock, and costs the pod's own volumes.
 func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	grouped := groupOf(pod).name != ""
 	if pod.Spec.NodeName != "" || len(pod.Spec.Volumes) == 0 && !grouped {
@@ -29,7 +28,7 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 	}
 	fact, err := convert.Pod(pod)
 	if err != nil || len(fact.Volumes) == 0 && !grouped {
-		return nil // PreFilter says what is broken
+		return nil // PreFilter reports broken volumes
 	}
 	if !p.core.requeuer.Gate(pod, fact) {
 		return nil
@@ -41,9 +40,9 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits for its volumes")
 }
 
-// notWorthTrying says whether a pod is not to be tried by these facts: no node there is
-// would do, nor one that is added, nor would preemption help. A pod that kube-scheduler's own
-// plugins refuse is tried: it is told Unschedulable, as without Moorage.
+// notWorthTrying says whether these facts make an attempt useless: no existing or new node fits, and
+// preemption would not help. A pod that kube-scheduler's own plugins refuse is tried: it is told
+// Unschedulable, as without Moorage.
 func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r rules.Request) bool {
 	if c.groups.incomplete(pod) != "" {
 		return true
@@ -63,9 +62,9 @@ func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r rules.Reques
 	return true
 }
 
-// mayEvict says whether preemption could lift all that speaks against a node.
-// Whose slots could be freed is left to it to find out; a pod that has a ReadWriteOncePod
-// volume, or one with another SELinux label, is the only one in question.
+// mayEvict says whether preemption could lift all reasons against a node. Preemption itself finds the slots
+// to free. For a ReadWriteOncePod volume, or another SELinux label, the only possible victim is the pod
+// that has the volume.
 func (c *core) mayEvict(pod *corev1.Pod, v rules.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
 	if _, evictable := words.Node(v, n); !evictable {
 		return false

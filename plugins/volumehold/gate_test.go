@@ -14,14 +14,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// priority is the same pod, with a priority.
 func priority(pod *corev1.Pod, p int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.Priority = &p
 	return pod
 }
 
-// never is the same pod, which preempts nobody.
+// never returns the pod without preemption.
 func never(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	policy := corev1.PreemptNever
@@ -29,8 +28,8 @@ func never(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// Only what neither a node that is there, nor a new one, nor preemption could
-// lift keeps a pod from being tried; not where kube-scheduler refuses the pod, too.
+// A pod is gated only if no existing or new node, nor preemption, could help, and kube-scheduler would not
+// refuse it anyway.
 func TestWhoIsGated(t *testing.T) {
 	rwo, rwop := ledger.AccessNode, ledger.AccessPod
 	full := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
@@ -88,7 +87,6 @@ func TestWhoIsGated(t *testing.T) {
 	}
 }
 
-// Before the caches are complete pods with volumes are gated; then they come.
 func TestGatedUntilTheCachesAreComplete(t *testing.T) {
 	r := newStillRig(t, disk("data", ledger.AccessNode)...)
 	r.plugin.core.start(r.plugin.core.process)
@@ -104,8 +102,7 @@ func TestGatedUntilTheCachesAreComplete(t *testing.T) {
 	}
 }
 
-// A gate that opens because a new node would help wakes the pod, though no node
-// that is there takes it.
+// A gate that opens because a new node would help wakes the pod, though no existing node takes it.
 func TestGateOpensForANewNode(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
@@ -130,8 +127,8 @@ func TestGateOpensForANewNode(t *testing.T) {
 	}
 }
 
-// A pod that was tried before it would have been gated is tried again as well
-// when a new node would help: what was said of it is not true any more.
+// A pod that was tried before it would have been gated is also tried again when a new node would help: its
+// message is outdated.
 func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
@@ -148,8 +145,6 @@ func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
 	}
 }
 
-// patches lists the conditions that were written on pods, and the versions of
-// the pods that they name.
 func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 	r.t.Helper()
 	for _, action := range r.kube.Actions() {
@@ -166,8 +161,7 @@ func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 	return conditions, versions
 }
 
-// A gated pod is told in its condition, and told again when there is something
-// else to say; each write names the version of the pod that it is for.
+// A gated pod gets its reason in the condition, and each new reason. Each write names the pod's version.
 func TestGatedPodIsTold(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("more", ledger.AccessNode))...)
 	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data", "more")
@@ -193,8 +187,7 @@ func TestGatedPodIsTold(t *testing.T) {
 	}
 }
 
-// What kube-scheduler says of a pod that has a node in view, or that a new node
-// would help, is left as it is.
+// kube-scheduler's condition stays on a pod with a nominated node, or if a new node would help.
 func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
 	said := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
 	tests := map[string]struct {

@@ -8,13 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// incomplete says why a pod's group is not tried at all: its PodGroup is not known, or
-// has fewer pods than it needs. What such a group reserved would be kept from others
-// for nothing. It is empty for a pod that may be tried. Kubernetes' own PodGroups are
-// kept from the queue by kube-scheduler.
+// incomplete says why a pod's group is not tried at all: its PodGroup is unknown, or has too few pods. Its
+// reservations would be kept from others for nothing. It is empty for a pod that may be tried.
+// kube-scheduler itself keeps Kubernetes' own PodGroups out of the queue.
 //
-// It looks at no pod and takes no lock but the index's: the scheduling queue calls it with
-// its own held.
+// It looks at no pod and takes only the index's lock: the scheduling queue calls it under its own lock.
 func (g *groups) incomplete(pod *corev1.Pod) string { return g.missing(groupOf(pod)) }
 
 // missing is incomplete for all pods of a group.
@@ -24,7 +22,7 @@ func (g *groups) missing(key groupKey) string {
 	}
 	living, volumes := g.index.counts(key)
 	if !volumes {
-		return "" // none of the plugin's business
+		return "" // not the plugin's business
 	}
 	group, err := g.source.get(key)
 	if err != nil {
@@ -36,25 +34,22 @@ func (g *groups) missing(key groupKey) string {
 	return ""
 }
 
-// pods lists a group's pods.
 func (g *groups) pods(key groupKey) []*corev1.Pod { return g.index.pods(key) }
 
-// podSeen takes in a pod as it is now.
+// podSeen takes in a pod's present state.
 func (g *groups) podSeen(pod *corev1.Pod) {
 	for _, key := range g.index.put(pod) {
 		g.recount(key)
 	}
 }
 
-// podGone takes in that there is a pod no more.
 func (g *groups) podGone(pod *corev1.Pod) {
 	for _, key := range g.index.remove(pod.UID) {
 		g.recount(key)
 	}
 }
 
-// recount looks at a group's pods again if what keeps them from being tried has changed
-// with their number.
+// recount checks a group's pods again if a change of their number changes what keeps them.
 func (g *groups) recount(key groupKey) {
 	g.looking.Lock()
 	defer g.looking.Unlock()
@@ -63,9 +58,8 @@ func (g *groups) recount(key groupKey) {
 	}
 }
 
-// changed looks at a group's pods again, since its PodGroup has come, changed or gone. It does
-// so even if what keeps them is the same as before: the PodGroup may have been another
-// in between, when one of them was kept.
+// changed checks a group's pods after an event of its PodGroup, also if they are kept for the same reason
+// as before: the PodGroup may have differed in between, when one of them was kept.
 func (g *groups) changed(key groupKey) {
 	if key.name == "" || key.native {
 		return
@@ -75,9 +69,9 @@ func (g *groups) changed(key groupKey) {
 	g.look(key, g.missing(key))
 }
 
-// look has the pods of a group that are kept from being tried let through if nothing keeps
-// them any more, or else told why; and releases a gathering that has become
-// incomplete, or takes one as far as it goes by what its PodGroup says now. looking is held.
+// look lets a group's kept pods through if nothing keeps them any more, or updates their reason; and
+// releases a gathering that has become incomplete, or advances it by its PodGroup's new state. looking is
+// held.
 func (g *groups) look(key groupKey, why string) {
 	delete(g.kept, key)
 	if why != "" {

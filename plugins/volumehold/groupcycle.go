@@ -15,11 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// inGroupCycle returns facts as a group's scheduling cycle sees them at the nodes that a
-// verdict names: without the bound pods that the cycle's nodes do not have. False: it has
-// them all. A preemption for a group takes its victims out of the nodes of the scheduler's
-// snapshot, and then places the group as ever; no call tells the plugin. Reserve judges by
-// all that the ledger has once the group is placed in earnest.
+// inGroupCycle returns facts as a group's scheduling cycle sees them at a verdict's nodes: without bound
+// pods that the cycle's nodes lack. False: they lack none. A preemption for a group takes its victims out
+// of the scheduler's snapshot, and then places the group as usual; no call tells the plugin. Reserve judges
+// by the whole ledger once the group is really placed.
 //
 // It costs the attachments and pods of the nodes.
 func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v rules.Verdict) (seen ledger.Snapshot, evicting bool) {
@@ -55,14 +54,14 @@ func isBound(facts ledger.Snapshot, uid string) bool {
 	return pod != nil && pod.Node != ""
 }
 
-// groupState has the states of the pods that the scheduling cycle of a group has tried, by
-// UID. A preemption for the group tries them in a cycle of its own, with a state of its own.
+// groupState has the states of the pods that a group's scheduling cycle has tried, by UID. A preemption for
+// the group has its own cycle and state.
 type groupState struct{ pods map[types.UID]*cycleState }
 
-// Clone returns the state itself: there is no dry run of a group's cycle with its state.
+// Clone returns the state itself: a group's cycle has no dry run with its state.
 func (g *groupState) Clone() fwk.StateData { return g }
 
-// groupStateOf returns the states of the pods that a group's cycle has tried; nil for none.
+// groupStateOf returns the states of the tried pods in a group's cycle, or nil.
 func groupStateOf(cycle fwk.PodGroupCycleState) map[types.UID]*cycleState {
 	data, err := cycle.Read(stateKey)
 	if err != nil {
@@ -75,8 +74,8 @@ func groupStateOf(cycle fwk.PodGroupCycleState) map[types.UID]*cycleState {
 	return g.pods
 }
 
-// enter has the cycle of a pod's group know the pod's state. Where the cycle tries several
-// placements, the refusals of all count, and the rest is by the last.
+// enter adds the pod's state to its group's cycle. If the cycle tries several placements, the refusals of
+// all count, and the rest is the last one's.
 func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
 	pods := groupStateOf(cycle)
 	if pods == nil {
@@ -89,18 +88,17 @@ func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
 	pods[uid] = c
 }
 
-// PodGroupPostFilter does the work of PostFilter for the pods of a group: kube-scheduler does
-// not call PostFilter in the cycle of a group. It calls this unless a plugin before it has
-// evicted pods for the group, or has said that nothing can help. DefaultPreemption says that
-// where the cluster has no pod of a lower priority.
+// PodGroupPostFilter does PostFilter's work for a group's pods: kube-scheduler does not call PostFilter in
+// a group's cycle. It calls this unless an earlier plugin has evicted pods for the group, or has said that
+// nothing can help, as DefaultPreemption does in a cluster without pods of lower priority.
 //
-// It keeps the nominations of the group while the slots of evicted pods come free: their
-// volumes are being detached. Nothing more is evicted for the group meanwhile. It asks as
-// the preemption did that came before it in the cycle, and gets the same answers.
+// It keeps the group's nominations while the evicted pods' volumes are being detached: no further pod is
+// evicted for the group meanwhile. It asks as the preemption before it in the cycle did, and gets the same
+// answers.
 //
-// A nomination that the API server has refused to write ends when the cycle assumes its pod.
-// It is not restored: an attempt in which the pod does not fit writes it again, so that only
-// a slot that comes free before the second attempt may go to another pod.
+// A nomination whose write the API server refused ends when the cycle assumes its pod. It is not restored:
+// an attempt without a node for the pod writes it again, so that only a slot that comes free before the
+// second attempt may go to another pod.
 func (p *VolumeHold) PodGroupPostFilter(_ context.Context, cycle fwk.PodGroupCycleState, group fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	states, at := groupStateOf(cycle), p.nominations()
 	var waits freeing
@@ -130,8 +128,8 @@ func (p *VolumeHold) PodGroupPostFilter(_ context.Context, cycle fwk.PodGroupCyc
 	return &fwk.PodGroupPostFilterResult{NominatingInfos: kept}, fwk.NewStatus(fwk.Success, waits.refusal().Reasons()...)
 }
 
-// freeingInGroup is freeing for a pod of a group whose cycle has come to nothing; c is nil
-// where the cycle ended before the pod was tried.
+// freeingInGroup is freeing for a pod of a group whose cycle has failed; c is nil if the cycle ended before
+// the pod was tried.
 func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 	if c != nil {
 		return c.freeing()
@@ -140,20 +138,19 @@ func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 	return p.freeing(pod, s, rules.PodRequest(s, &fact), true)
 }
 
-// noteRefusals counts why a pod has no node, notes what it waits for, and has it tried again where no change of the
-// ledger would do so.
+// noteRefusals counts why a pod has no node, notes what it waits for, and has it tried again if no change
+// of the ledger would.
 func (p *VolumeHold) noteRefusals(pod *corev1.Pod, c *cycleState) {
 	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
 	p.core.placer.Refused(factOf(pod), c.refused, c.holder != "")
 	if c.promised.Load() {
-		// The ledger does not know of nominations, so no change of it may follow
-		// when one ends.
+		// The ledger knows no nominations, so that the end of one may change nothing in it.
 		p.core.requeuer.Retry(pod.UID)
 	}
 }
 
-// groupElsewhere says why the nodes were refused that PreFilter left out for pods of a group
-// that have no node. It says the same words once only, for all pods that they are true of.
+// groupElsewhere says why the nodes that PreFilter left out were refused for a group's pods without a node.
+// It groups the pods by message.
 func (p *VolumeHold) groupElsewhere(group fwk.PodGroupInfo, states map[types.UID]*cycleState) []string {
 	var said []string
 	pods := map[string][]string{} // by their message

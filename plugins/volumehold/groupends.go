@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// leave notes that a pod's attempt came to nothing. It says whether the pod is to be tried again by the plugin.
+// leave notes that a pod's attempt failed. It says whether the plugin must have the pod tried again.
 func (g *groups) leave(pod *corev1.Pod) bool {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -30,12 +30,12 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 	defer g.mu.Unlock()
 	m := g.members[pod.UID]
 	if m == nil {
-		return false // it has not come as far as Permit
+		return false // it has not reached Permit
 	}
 	m.left = true
 	delete(g.members, pod.UID)
 	if g.forget(key, pod.UID) {
-		return false // after a failed bind the framework itself tries again
+		return false // the framework itself retries after a failed bind
 	}
 	at := g.gatherings[key]
 	if at == nil || at.members[pod.UID] != m {
@@ -48,8 +48,7 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 	return true
 }
 
-// podSettled notes that a pod is seen to be bound, or gone. One that waits in Permit
-// leaves by itself.
+// podSettled notes that a pod is bound, or gone. A pod that waits in Permit leaves by itself.
 func (g *groups) podSettled(pod *corev1.Pod) {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -69,7 +68,7 @@ func (g *groups) podSettled(pod *corev1.Pod) {
 	}
 }
 
-// resting is how long a pod's group still rests; 0 for none.
+// resting is the rest of a pod's group's pause; 0: none.
 func (g *groups) resting(pod *corev1.Pod) time.Duration {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -80,14 +79,14 @@ func (g *groups) resting(pod *corev1.Pod) time.Duration {
 	return max(0, g.rests[key].until.Sub(g.core.now()))
 }
 
-// keptByRest says whether a pod is not tried while its group rests, as one without
-// attachable volumes is. It comes when the rest is over; who waits for it may wait on.
+// keptByRest says whether a pod is not tried during its group's pause. A pod without attachable volumes is
+// tried. It comes after the pause; others may keep waiting for it.
 func (g *groups) keptByRest(pod *corev1.Pod) bool {
 	fact, s := factOf(pod), g.core.facts.Snapshot()
 	return g.resting(pod) > 0 && rules.PodRequest(s, &fact).Attachable(s)
 }
 
-// forget takes a pod off those that were let go; mu is held.
+// forget removes a pod from the released ones; mu is held.
 func (g *groups) forget(key groupKey, uid types.UID) bool {
 	was := g.allowed[key][uid]
 	delete(g.allowed[key], uid)
@@ -97,11 +96,10 @@ func (g *groups) forget(key groupKey, uid types.UID) bool {
 	return was
 }
 
-// stuck decides what gives way when a pod of a group has no node: a gathering
-// that ranks after its own and stands in its way, or else its own, so that no
-// two groups wait for each other half reserved. The group that ranks first is
-// never asked to give way to another, so that somebody always comes through.
-// A pod whose group is not gathered takes nothing from those that are.
+// stuck decides which gathering gives way when a pod of a group has no node: a gathering that ranks after
+// its own and blocks it, or else its own, so that no two half-reserved groups wait for each other. The
+// first group in rank never gives way, so that one always succeeds. A pod of a group without a gathering
+// takes nothing from gatherings.
 func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) {
 	key := groupOf(pod)
 	if !g.concerns(pod) {
@@ -124,13 +122,14 @@ func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Po
 	}
 }
 
-// candidate is a gathering that may have to give way, and who was in it.
+// candidate is a gathering that may have to give way, with its members.
 type candidate struct {
 	*gathering
 	members []*member
 }
 
-// ranksAfter lists the gatherings that rank after a pod's group. False: the group rests, and the pod was not tried.
+// ranksAfter lists the gatherings that rank after a pod's group. False: the group pauses, and the pod was
+// not tried.
 func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, tried bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,8 +145,7 @@ func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, 
 	return others, true
 }
 
-// yield releases a gathering, unless it is over, and
-// says whether it did.
+// yield releases a gathering unless it is over, and says whether it did.
 func (g *groups) yield(at *gathering, why string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,9 +156,8 @@ func (g *groups) yield(at *gathering, why string) bool {
 	return true
 }
 
-// makesRoom says whether a pod would fit one of a gathering's nodes if that gathering
-// were not there, and does not fit it as it is: by all that the profile's plugins say,
-// since the members of a gathering have their share of a node's other resources, too.
+// makesRoom says whether a pod would fit a node of a gathering only without the gathering: by all plugins
+// of the profile, since the members also use the node's other resources.
 func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, members []*member) bool {
 	handle, without := g.core.handle, state.Clone()
 	nodes := map[ledger.NodeName]fwk.NodeInfo{} // without the members
@@ -168,7 +165,7 @@ func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev
 		if nodes[m.node] == nil {
 			info, err := handle.SnapshotSharedLister().NodeInfos().Get(string(m.node))
 			if err != nil {
-				continue // the cycle does not know it
+				continue // unknown to the cycle
 			}
 			nodes[m.node] = info.Snapshot()
 		}
@@ -185,8 +182,8 @@ func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev
 	return false
 }
 
-// takeOut takes a member of a gathering out of a dry run for a pod. The plugin itself
-// knows of it by its reservation, all others by what the cycle has seen of the node.
+// takeOut takes a gathering's member out of a dry run for a pod. The plugin itself knows the member by its
+// reservation, the others by the cycle's view of the node.
 func (g *groups) takeOut(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m *member, node fwk.NodeInfo) bool {
 	if c := stateOf(state); c != nil {
 		c.delta.Remove(string(m.pod.UID))
@@ -200,8 +197,7 @@ func (g *groups) takeOut(ctx context.Context, state fwk.CycleState, pod *corev1.
 	return true
 }
 
-// groupRank orders groups: the higher priority of a pod first, then the older
-// first pod, then the name.
+// groupRank orders groups: higher pod priority first, then the older first pod, then the name.
 type groupRank struct {
 	priority int32
 	created  int64 // of the oldest pod, in seconds since the epoch

@@ -9,25 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// groupIndex has the pods of each PodGroup and what is asked of them again and again,
-// counted once for each event of a pod: a tenant may label many pods with one group,
-// and PreEnqueue holds the scheduling queue's lock.
+// groupIndex has the pods of each PodGroup and frequently used facts about them, counted once for each pod
+// event: a tenant may label many pods with one group, and PreEnqueue holds the scheduling queue's lock.
 //
-// Safe for parallel use. Nothing else is locked while mu is held.
+// Safe for parallel use. No other lock is taken while mu is held.
 type groupIndex struct {
 	mu     sync.Mutex
 	groups map[groupKey]*indexedGroup
 	of     map[types.UID]groupKey
 }
 
-// indexedGroup is one group's entry.
 type indexedGroup struct {
 	pods        map[types.UID]indexedPod
-	living      int // neither terminating nor finished, nor kept back by gates
-	withVolumes int // those that have volumes that may be attachable
+	living      int // neither terminating nor finished, and without scheduling gates
+	withVolumes int // pods whose volumes may be attachable
 }
 
-// indexedPod is a pod as it was last seen.
+// indexedPod is a pod's last seen state.
 type indexedPod struct {
 	pod             *corev1.Pod
 	living, volumes bool
@@ -37,14 +35,14 @@ func newGroupIndex() *groupIndex {
 	return &groupIndex{groups: map[groupKey]*indexedGroup{}, of: map[types.UID]groupKey{}}
 }
 
-// put takes in a pod as it is now and returns the groups whose counts have changed.
+// put takes in a pod's present state and returns the groups with changed counts.
 func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
 	key := groupOf(pod)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var changed []groupKey
 	if former, ok := x.of[pod.UID]; ok && former != key {
-		changed = x.drop(pod.UID) // its label was changed
+		changed = x.drop(pod.UID) // its label has changed
 	}
 	if key.name == "" {
 		return changed
@@ -68,7 +66,7 @@ func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
 	return changed
 }
 
-// remove takes in that a pod is gone and returns the group that it was in.
+// remove takes in a pod's deletion and returns its group.
 func (x *groupIndex) remove(uid types.UID) []groupKey {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -93,7 +91,7 @@ func (x *groupIndex) drop(uid types.UID) []groupKey {
 	return []groupKey{key}
 }
 
-// counts returns how many pods of a group are living, and whether any has volumes.
+// counts returns the number of a group's living pods, and whether any has volumes.
 func (x *groupIndex) counts(key groupKey) (living int, volumes bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -104,7 +102,6 @@ func (x *groupIndex) counts(key groupKey) (living int, volumes bool) {
 	return group.living, group.withVolumes > 0
 }
 
-// pods lists a group's pods.
 func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -119,8 +116,8 @@ func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
 	return list
 }
 
-// mayRun says whether a pod counts among those that its group needs. One with scheduling gates
-// is not tried before somebody takes them off, and the others would wait for it with their slots.
+// mayRun says whether a pod counts for its group's minimum. A pod with scheduling gates is not tried before
+// they are removed, and the others would wait for it with their slots.
 func mayRun(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }

@@ -15,26 +15,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A group that was released rests, twice as long each time: what its own pods
-// gave back would else lure the next of them in at once, before anybody who
-// could use it.
+// A released group pauses, twice as long each time: otherwise its own returned slots would attract its next
+// pod before others could use them.
 const (
 	restFirst = 100 * time.Millisecond
 	restMost  = 10 * time.Second
 )
 
-// pause is what a released group takes.
+// pause is a released group's pause.
 type pause struct {
 	until time.Time
 	last  time.Duration
 }
 
-// groups keep the pods of PodGroups of sigs.k8s.io/scheduler-plugins in Permit until minMember pods
-// of a group have a node, and then let them go together. What a gathering reserves counts in this
-// process only, and is given back all at once.
+// groups keeps the pods of sigs.k8s.io/scheduler-plugins PodGroups in Permit until minMember pods of a
+// group have a node, and then releases them together. A gathering's reservations count in this process
+// only, and are given back all at once.
 //
 //	join ─▶ gathers ─── minMember here ──▶ allowed
-//	           └── no node, no room, timeout, PodGroup missing ──▶ released
+//	└── no node, no room, timeout, PodGroup missing ──▶ released
 //
 // Safe for parallel use.
 type groups struct {
@@ -43,16 +42,15 @@ type groups struct {
 	index  *groupIndex
 
 	looking sync.Mutex          // taken before mu and never with the scheduling queue's lock held
-	kept    map[groupKey]string // why the pods of a group are not tried; guarded by looking
+	kept    map[groupKey]string // why a group's pods are not tried; guarded by looking
 
 	mu         sync.Mutex
 	gatherings map[groupKey]*gathering
-	members    map[types.UID]*member           // all that wait in Permit for a group
-	allowed    map[groupKey]map[types.UID]bool // let go, and not seen to be bound
-	rests      map[groupKey]pause              // of groups that were released, and not let go since
+	members    map[types.UID]*member           // all pods that wait in Permit for a group
+	allowed    map[groupKey]map[types.UID]bool // released, and not seen bound yet
+	rests      map[groupKey]pause              // of groups given up, and not allowed since
 }
 
-// gathering is one attempt of a group.
 type gathering struct {
 	key     groupKey
 	cancel  context.CancelFunc
@@ -72,9 +70,9 @@ func newGroups(c *core, source groupSource) *groups {
 	return &groups{core: c, source: source, index: newGroupIndex(), kept: map[groupKey]string{}, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
 }
 
-// concerns says whether a pod waits for its group in Permit: the pod names a PodGroup of
-// sigs.k8s.io/scheduler-plugins, and a pod of the group has volumes to reserve. kube-scheduler
-// itself places the pods of Kubernetes' own PodGroups together.
+// concerns says whether a pod waits for its group in Permit: it names a sigs.k8s.io/scheduler-plugins
+// PodGroup, and a pod of the group has volumes to reserve. kube-scheduler itself places the pods of
+// Kubernetes' own PodGroups together.
 func (g *groups) concerns(pod *corev1.Pod) bool {
 	key := groupOf(pod)
 	if key.name == "" || key.native {
@@ -83,10 +81,9 @@ func (g *groups) concerns(pod *corev1.Pod) bool {
 	if _, volumes := g.index.counts(key); volumes {
 		return true
 	}
-	return len(factOf(pod).Volumes) > 0 // the scheduling queue may hear of the pod before the index does
+	return len(factOf(pod).Volumes) > 0 // the scheduling queue may see the pod before the index does
 }
 
-// join has a pod wait for its group.
 func (g *groups) join(m *member) {
 	key := groupOf(m.pod)
 	fact := factOf(m.pod)
@@ -116,8 +113,7 @@ func (g *groups) gather(key groupKey) *gathering {
 	return at
 }
 
-// follow has the others of a gathering's group tried, and ends the gathering when it
-// takes too long.
+// follow has the others of a gathering's group tried, and ends the gathering at its timeout.
 func (g *groups) follow(ctx context.Context, at *gathering) {
 	for _, pod := range g.pods(at.key) {
 		if pod.Spec.NodeName == "" && !g.waits(at, pod.UID) {
@@ -142,15 +138,14 @@ func (g *groups) waits(at *gathering, uid types.UID) bool {
 	return at.members[uid] != nil
 }
 
-// step lets a gathering go if it is complete; mu is held.
+// step releases a complete gathering; mu is held.
 func (g *groups) step(at *gathering) {
 	if !at.over && len(at.members)+g.countPlaced(at) >= at.group.minMember {
 		g.allow(at)
 	}
 }
 
-// countPlaced counts pods of the group that are bound, or on their way to it; mu is
-// held.
+// countPlaced counts the group's pods that are bound or being bound; mu is held.
 func (g *groups) countPlaced(at *gathering) int {
 	uids := maps.Clone(g.allowed[at.key])
 	if uids == nil {
@@ -164,7 +159,7 @@ func (g *groups) countPlaced(at *gathering) int {
 	return len(uids)
 }
 
-// allow lets the members go; mu is held.
+// allow releases the members; mu is held.
 func (g *groups) allow(at *gathering) {
 	g.close(at)
 	delete(g.rests, at.key)
@@ -177,7 +172,7 @@ func (g *groups) allow(at *gathering) {
 	}
 }
 
-// end releases a gathering's members, all at once, unless it is over.
+// end gives up a gathering, with all its members at once, unless it is over.
 func (g *groups) end(at *gathering, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +199,7 @@ func (g *groups) close(at *gathering) {
 	delete(g.gatherings, at.key)
 }
 
-// pass offers a verdict to the framework for a member that has not left.
+// pass offers the framework a verdict for a member that has not left.
 func (g *groups) pass(m *member, refusal string) {
 	g.core.offer(g.core.process, m.pod.UID, refusal, func(f func()) bool {
 		g.mu.Lock()

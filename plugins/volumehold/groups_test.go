@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// inGroup is the same pod, as a member of a PodGroup, created so many seconds
-// after others.
+// inGroup returns the pod as a member of a PodGroup, created some seconds after others.
 func inGroup(pod *corev1.Pod, group string, created int64) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Labels = map[string]string{PodGroupLabel: group}
@@ -24,15 +23,13 @@ func inGroup(pod *corev1.Pod, group string, created int64) *corev1.Pod {
 	return pod
 }
 
-// putGroup makes a PodGroup known.
 func (r *rig) putGroup(name string, minMember, timeoutSeconds int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.podGroups[name] = podGroup{int(minMember), time.Duration(timeoutSeconds) * time.Second}
 }
 
-// gathers waits until so many pods of a group wait in Permit, and its PodGroup
-// is read.
+// gathers waits until a number of a group's pods wait in Permit, and its PodGroup is read.
 func (r *rig) gathers(name string, pods int) {
 	r.t.Helper()
 	g := r.plugin.core.groups
@@ -57,7 +54,7 @@ func (c *cycle) outcome() <-chan *fwk.Status {
 	return done
 }
 
-// twoSlots is a rig whose nodes n1 and n2 have one slot each, and n3 none.
+// twoSlots is a rig with one slot each at nodes n1 and n2, and none at n3.
 func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
 	t.Helper()
 	var disks []ledger.Event
@@ -71,7 +68,7 @@ func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
 	return r
 }
 
-// The pods of a group go when minMember of them have a node, and keep their slots until then.
+// A group's pods go when minMember of them have a node, and keep their slots until then.
 func TestGroupGoesTogether(t *testing.T) {
 	a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
 	plain := inGroup(podWith("plain"), "a", 1)
@@ -99,7 +96,7 @@ func TestGroupGoesTogether(t *testing.T) {
 	r.gathers("a", 0)
 }
 
-// A pod that comes when minMember others are bound does not wait.
+// A pod does not wait if minMember others are bound.
 func TestLateMember(t *testing.T) {
 	a1, a2 := boundTo(inGroup(podWith("a1", "d1"), "a", 1), "n1"), inGroup(podWith("a2", "d2"), "a", 1)
 	r := twoSlots(t, a1, a2)
@@ -110,7 +107,7 @@ func TestLateMember(t *testing.T) {
 	}
 }
 
-// A group whose PodGroup comes to need no more pods than wait for one another goes.
+// A waiting group goes when its PodGroup lowers minMember to the number of its waiting pods.
 func TestGroupComesToNeedFewer(t *testing.T) {
 	a1, a2, a3 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), inGroup(podWith("a3", "d3"), "a", 1)
 	r := twoSlots(t, a1, a2, a3)
@@ -126,9 +123,8 @@ func TestGroupComesToNeedFewer(t *testing.T) {
 	}
 }
 
-// A pod that its group's rest keeps from being tried does not have those give up who wait
-// for it: pods without volumes do not rest, and one that was being tried when the group was
-// released may be in Permit by then.
+// A pod kept by its group's pause does not make the pods that wait for it give up: pods without volumes do
+// not pause, and a pod that was being tried at the release may be in Permit by then.
 func TestRestingPodsReleaseNobody(t *testing.T) {
 	a1, plain := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("plain"), "a", 1)
 	r := twoSlots(t, a1, plain)
@@ -153,8 +149,7 @@ func TestRestingPodsReleaseNobody(t *testing.T) {
 	}
 }
 
-// What ends a gathering gives all its slots back, at once, and has its pods
-// tried again.
+// The end of a gathering gives all its slots back at once, and has its pods tried again.
 func TestGroupIsReleasedTogether(t *testing.T) {
 	tests := map[string]struct {
 		min, timeout int32
@@ -172,7 +167,7 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
-			third := inGroup(podWith("a3", "d3"), "a", 1) // where the group needs three, it has not come to Permit
+			third := inGroup(podWith("a3", "d3"), "a", 1) // if the group needs three, it has not reached Permit
 			r := twoSlots(t, append([]*corev1.Pod{a1, a2}, []*corev1.Pod{third}[:test.min-2]...)...)
 			r.putGroup("a", test.min, test.timeout)
 			first, second := r.reserve(a1, "n1").permit().outcome(), r.reserve(a2, "n2").permit().outcome()
@@ -193,8 +188,8 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 	}
 }
 
-// Two groups that each fit alone, each with half of what both need: the one
-// that ranks first gets the other half, whoever finds out.
+// Two groups fit alone, and each has half of what both need: the first in rank gets the other half,
+// whichever group notices.
 func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	for finder, loses := range map[string]string{"a2": "b1", "b2": "b1"} {
 		t.Run(finder+" has no node", func(t *testing.T) {
@@ -228,13 +223,13 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// A gathering gives way only to a pod that would have its room, and whose own group is
-// gathered: what a pod lacks for another reason, or asks of others alone, releases nobody.
+// A gathering gives way only to a pod that would have its room, and whose own group has a gathering: a pod
+// that lacks something else, or needs only others' room, releases none.
 func TestGatheringsKeepTheirNodes(t *testing.T) {
 	tests := map[string]struct {
-		pod    *corev1.Pod // comes first, and has no node
+		pod    *corev1.Pod // comes first, without a node
 		others []*corev1.Pod
-		filter func(pod *corev1.Pod, node string, members int) bool // another plugin's, with so many members of b there
+		filter func(pod *corev1.Pod, node string, members int) bool // another plugin's filter, with so many members of b there
 		yields bool
 	}{
 		"without volumes, and no other pod of its group has any": {pod: inGroup(podWith("a1"), "a", 1)},
@@ -298,7 +293,7 @@ func TestGatheringsKeepTheirNodes(t *testing.T) {
 	}
 }
 
-// A group that is not there, or that has too few pods, is not tried, and says so.
+// A missing group, or a group with too few pods, is not tried, and says so.
 func TestIncompleteGroup(t *testing.T) {
 	a1 := inGroup(podWith("a1", "d1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -330,8 +325,8 @@ func TestIncompleteGroup(t *testing.T) {
 	}
 }
 
-// A pod that comes to be tried although its group has become incomplete is woken once the
-// group is complete again, as one that was kept from the queue is.
+// A pod that is tried although its group has become incomplete is woken once the group is complete again,
+// like a pod kept from the queue.
 func TestRefusedWhileItsGroupIsIncomplete(t *testing.T) {
 	a1 := inGroup(podWith("a1", "d1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -343,7 +338,7 @@ func TestRefusedWhileItsGroupIsIncomplete(t *testing.T) {
 	eventually(t, "the pod to be woken", func() bool { return slices.Contains(r.queue.names(), "a1") })
 }
 
-// A group none of whose pods has volumes is none of the plugin's business.
+// The plugin ignores a group without volumes.
 func TestGroupWithoutVolumes(t *testing.T) {
 	a1 := inGroup(podWith("a1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -353,8 +348,8 @@ func TestGroupWithoutVolumes(t *testing.T) {
 	}
 }
 
-// The pod-group cycles of kube-scheduler reserve to simulate, and revert, before
-// they reserve in earnest: nothing is left.
+// kube-scheduler's pod-group cycles reserve as a simulation, and revert, before the real reservation:
+// nothing is left.
 func TestPodGroupCyclesSimulate(t *testing.T) {
 	r := twoSlots(t, podWith("p", "d1"), podWith("q", "d2"))
 	p, q := podWith("p", "d1"), podWith("q", "d2")
@@ -387,8 +382,7 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 	}
 }
 
-// A group that was given up rests before it is tried again, so that what it
-// gives back goes to others first.
+// A group that was given up pauses before its next attempt, so that others get its slots first.
 func TestReleasedGroupRests(t *testing.T) {
 	a1, a2, other := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), podWith("other", "d3")
 	r := twoSlots(t, a1, a2, other)

@@ -40,12 +40,10 @@ const (
 	profile = "moorage-scheduler"
 )
 
-// patience is how long a test waits for what must come. It is no measure of
-// time: only a test that fails takes it.
+// patience is the wait of a test for an expected event. Only a failing test takes it.
 const patience = 30 * time.Second
 
-// world is a ledger, and the part of the API that the plugin sees, in the hands
-// of the test.
+// world is a ledger, and the part of the API that the plugin sees, controlled by the test.
 type world struct {
 	t      testing.TB
 	ledger *ledger.Ledger
@@ -100,7 +98,7 @@ func (w *world) apply(events ...ledger.Event) {
 	}
 }
 
-// queue stands in for the scheduling queue: it lists who was woken.
+// queue replaces the scheduling queue: it lists the woken pods.
 type queue struct {
 	mu    sync.Mutex
 	woken map[string]int // by pod name
@@ -126,7 +124,7 @@ func (q *queue) reset() {
 	clear(q.woken)
 }
 
-// handle counts how often the framework was asked for a waiting pod.
+// handle counts the requests for a waiting pod.
 type handle struct {
 	fwk.Handle
 	asked atomic.Int32
@@ -146,13 +144,13 @@ type rig struct {
 	queue   *queue
 	kube    *fake.Clientset
 	metrics kubemetrics.KubeRegistry
-	later   atomic.Int64 // nanoseconds that the plugin's clock is ahead
+	later   atomic.Int64 // the lead of the plugin's clock in nanoseconds
 
 	podGroups map[string]podGroup // by name, under mu
 }
 
-// newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
-// (each with the driver and two slots) and what else the test applies.
+// newRig makes a framework with the plugin as its only filter, nodes n1 to n3 (each with the driver and two
+// slots), and events.
 func newRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	r := newStillRig(t, events...)
@@ -161,10 +159,10 @@ func newRig(t testing.TB, events ...ledger.Event) *rig {
 	return r
 }
 
-// besideName is the name of another plugin that filters, too.
+// besideName is the name of another filter plugin.
 const besideName = "Beside"
 
-// beside is a plugin that counts so many pods of a node, by name.
+// beside is a plugin that counts pods at a node by name.
 type beside struct {
 	counts []string
 	filter func(pod *corev1.Pod, node string, counted int) bool
@@ -185,8 +183,7 @@ func (b *beside) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, no
 	return fwk.NewStatus(fwk.Unschedulable, "the other plugin refuses it")
 }
 
-// newRigBeside is newRig with another plugin that filters, and with the pods that it
-// counts at n2 in the cycle's view of the cluster.
+// newRigBeside is newRig with another filter plugin, and with its counted pods at n2 in the cycle's view.
 func newRigBeside(t testing.TB, filter func(*corev1.Pod, string, int) bool, counted ...*corev1.Pod) *rig {
 	t.Helper()
 	other := &beside{filter: filter}
@@ -201,8 +198,7 @@ func newRigBeside(t testing.TB, filter func(*corev1.Pod, string, int) bool, coun
 	return r
 }
 
-// newStillRig is newRig with caches that are not complete, and nothing going on
-// beside scheduling.
+// newStillRig is newRig with incomplete caches and no background work.
 func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	return newRigOf(t, &beside{}, nil, events...)
@@ -249,7 +245,7 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(pods, nodes)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodActivator(r.queue),
-		frameworkruntime.WithPodNominator(schedulerqueue.NewTestQueue(ctx, nil)), // nominates nobody
+		frameworkruntime.WithPodNominator(schedulerqueue.NewTestQueue(ctx, nil)), // without nominations
 		frameworkruntime.WithEventRecorder(kubeevents.NewFakeRecorder(1000)))
 	if err != nil {
 		t.Fatal(err)
@@ -260,12 +256,12 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 	for _, node := range nodes {
 		r.apply(readyNode(node.Name), slotsAt(node.Name, 2))
 	}
-	r.apply(readyNode("n9")) // which the cycle's view of the cluster does not have
+	r.apply(readyNode("n9")) // missing in the cycle's view
 	r.apply(events...)
 	return r
 }
 
-// get returns a PodGroup that the test has put there.
+// get returns a PodGroup that the test has added.
 func (r *rig) get(key groupKey) (podGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,10 +271,10 @@ func (r *rig) get(key groupKey) (podGroup, error) {
 	return podGroup{}, fmt.Errorf("PodGroup %s does not exist", key)
 }
 
-// notify is told by the rig's tests themselves.
+// notify does nothing: the tests notify.
 func (r *rig) notify(func(groupKey)) {}
 
-// known makes pods known everywhere: to the lister, the ledger and the API.
+// known adds pods to the lister, the ledger and the API.
 func (r *rig) known(pods ...*corev1.Pod) {
 	r.t.Helper()
 	for _, p := range pods {
@@ -297,14 +293,12 @@ func (r *rig) known(pods ...*corev1.Pod) {
 	}
 }
 
-// prefilter runs PreFilter alone.
 func (r *rig) prefilter(pod *corev1.Pod) (fwk.CycleState, *fwk.PreFilterResult, *fwk.Status) {
 	state := framework.NewCycleState()
 	result, status, _ := r.RunPreFilterPlugins(r.t.Context(), state, pod)
 	return state, result, status
 }
 
-// filter runs PreFilter and Filter for one node.
 func (r *rig) filter(pod *corev1.Pod, node string) *fwk.Status {
 	r.t.Helper()
 	state, _, status := r.prefilter(pod)
@@ -358,7 +352,7 @@ func (c *cycle) permit() *cycle {
 	return c
 }
 
-// verdict waits for what becomes of the pod.
+// verdict waits for the pod's outcome.
 func (c *cycle) verdict() *fwk.Status {
 	return c.rig.WaitOnPermit(c.rig.t.Context(), c.pod)
 }

@@ -14,11 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// EventsToRegister lists what may let a refused pod in that the ledger can't
-// see, and only that: a pod that was nominated to a node is gone; the scheduler
-// has come to know a node, which the ledger may have known before. All else is
-// the requeuer's, which hears of a change after the ledger and not before; see
-// there.
+// EventsToRegister lists the events that may let a refused pod in and that the ledger can't see: a
+// nominated pod is gone; the scheduler has learned of a node that the ledger may have known before. The
+// requeuer handles all else: it hears of a change after the ledger, never before; see its package.
 func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: nominatedPodGone},
@@ -26,8 +24,8 @@ func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 	}, nil
 }
 
-// nodeKnown says whether a refused pod fits a node that has come into the
-// scheduler's cache. When the ledger doesn't say so yet, the requeuer will.
+// nodeKnown says whether a refused pod fits a node that has come into the scheduler's cache. If the ledger
+// does not know it yet, the requeuer will wake the pod.
 func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any) (fwk.QueueingHint, error) {
 	node, ok := added.(*corev1.Node)
 	if !ok {
@@ -40,9 +38,8 @@ func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any)
 	return fwk.QueueSkip, nil
 }
 
-// nominatedPodGone says whether a refused pod may have been refused for a
-// nominated one, which counts at its node in a cycle before it is bound. The
-// framework reports its end as that of an assigned pod.
+// nominatedPodGone says whether a refused pod may have been refused because of a nominated pod, which
+// counts at its node in a cycle before its bind. The framework reports its end as an assigned pod's.
 func nominatedPodGone(_ klog.Logger, refused *corev1.Pod, old, _ any) (fwk.QueueingHint, error) {
 	gone, ok := old.(*corev1.Pod)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// groupOfMany makes a rig know so many pods of one PodGroup that need not exist. They are of
-// another scheduler and have volumes that are never attached; one may have a claim.
+// groupOfMany makes many pods of one PodGroup, which may be missing, known to a rig. They are another
+// scheduler's, and have volumes without attachments; one may have a claim.
 func groupOfMany(t testing.TB, members int, claimed bool) (*rig, []*corev1.Pod) {
 	r := newStillRig(t)
 	var pods []*corev1.Pod
@@ -29,9 +29,9 @@ func groupOfMany(t testing.TB, members int, claimed bool) (*rig, []*corev1.Pod) 
 	return r, pods
 }
 
-// A tenant labels many pods with one PodGroup. What PreEnqueue of one of them costs, with the
-// scheduling queue's lock held, must not grow with their number, and neither must an
-// event of one that changes nothing for the others.
+// A tenant labels many pods with one PodGroup. The cost of PreEnqueue for one of them, under the scheduling
+// queue's lock, must not grow with their number; nor must an event of one that changes nothing for the
+// others.
 func TestOnePodOfALargeGroupCostsAsMuchAsOfASmall(t *testing.T) {
 	for _, claimed := range []bool{false, true} {
 		costs := func(members int) (enqueued, seen float64) {
@@ -49,8 +49,7 @@ func TestOnePodOfALargeGroupCostsAsMuchAsOfASmall(t *testing.T) {
 	}
 }
 
-// One more pod, whose PodGroup is missing as it was before, is no reason to look at the
-// others again; a PodGroup that comes is.
+// One more pod of a still missing PodGroup does not cause a check of the others. A new PodGroup does.
 func TestOneMorePodLooksAtNoOther(t *testing.T) {
 	r, _ := groupOfMany(t, 30, true)
 	g := r.plugin.core.groups
@@ -66,7 +65,7 @@ func TestOneMorePodLooksAtNoOther(t *testing.T) {
 	}
 }
 
-// The index counts a pod once, where its label says, for as long as it is there.
+// The index counts a pod once, in its label's group, while it exists.
 func TestGroupIndexFollowsLabelsAndEnds(t *testing.T) {
 	x := newGroupIndex()
 	a, b := groupKey{namespace: "shop", name: "a"}, groupKey{namespace: "shop", name: "b"}
@@ -94,7 +93,7 @@ func TestGroupIndexFollowsLabelsAndEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkLargeGroup is one event of a group of 300 pods of many volumes.
+// BenchmarkLargeGroup is one event in a group of 300 pods with many volumes.
 func BenchmarkLargeGroup(b *testing.B) {
 	r, pods := groupOfMany(b, 300, false)
 	b.Run("event", func(b *testing.B) {

@@ -14,15 +14,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// lift is how a reason comes about for a pod with the claim data, and which
-// event lifts it.
+// lift is the cause of a reason for a pod with claim data, and the event that lifts it.
 type lift struct {
 	code  ledger.Code
 	world []ledger.Event
 	event []ledger.Event
 }
 
-// lifts has a row for each reason that Filter or PreFilter can give.
+// lifts has a row for each reason of Filter or PreFilter.
 func lifts() []lift {
 	rwo, key := ledger.AccessNode, ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	leaving := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "data"}, "n9")
@@ -76,15 +75,14 @@ func lifts() []lift {
 	}
 }
 
-// labelledHolder is a pod at a node that has the volume data mounted with a SELinux label.
+// labelledHolder is a pod at a node with the volume data mounted with a SELinux label.
 func labelledHolder(node string) ledger.Event {
 	fact := factOf(boundTo(podWith("labelled", "data"), node))
 	fact.Volumes[0].SELinux = ledger.SELinuxLabel("", "s0:c1,c2")
 	return fact
 }
 
-// asking is a ticket that has been granted the volume data at a node, with parameters of its own
-// if it says some.
+// asking is a ticket with the volume data granted at a node, with parameters if set.
 func asking(node ledger.NodeName, parameters string) ledger.Event {
 	return ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "asks"}, UID: "asks", Version: "1", Type: ledger.TypeManual, Node: node, Parameters: parameters,
@@ -92,18 +90,18 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 	}
 }
 
-// answers are reasons that only the controller gives, on the ticket: the pod is
-// tried again when its ticket is withdrawn, and elsewhere.
+// answers are reasons that only the controller gives, on the ticket: the pod is tried again when its ticket
+// is withdrawn, and elsewhere.
 func answers() []ledger.Code {
 	return []ledger.Code{rules.Outranked, rules.NodeMissing, rules.TooManyTickets, rules.SlotsNotKept, rules.NoNode, rules.LeavesNode, rules.NeverAttached, rules.VolumeDeleting}
 }
 
-// lasting are reasons that nothing lifts: a pod's volumes don't change.
+// lasting are permanent reasons: a pod's volumes don't change.
 func lasting() []ledger.Code { return []ledger.Code{rules.TooManyVolumes} }
 
-// progress are reasons of an attach or detach under way. They keep no pod from
-// being placed: a pod waits for them in PreBind, where each change of its
-// volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
+// progress are reasons of an attach or detach in progress. They refuse no node: a pod waits for them in
+// PreBind, where each change of its volumes causes a check
+// (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
 		rules.NotGranted, rules.NoFreeWorker, rules.Attaching, rules.AttachFailed, rules.NotReported, rules.DetachFailed, rules.DetachUnanswered, rules.KeptByFinalizer,
@@ -111,8 +109,7 @@ func progress() []ledger.Code {
 	}
 }
 
-// Each of the arbiter's reasons is in one of the lists: who adds one says what
-// lifts it.
+// Each of the arbiter's reasons is in a list: a new reason needs the event that lifts it.
 func TestEveryReasonHasALift(t *testing.T) {
 	have := slices.Concat(answers(), lasting(), progress())
 	for _, l := range lifts() {
@@ -133,8 +130,7 @@ func TestEveryReasonHasALift(t *testing.T) {
 	}
 }
 
-// What lifts a reason wakes the pod that was refused for it, and no other;
-// refused after an attempt or gated alike.
+// The event that lifts a reason wakes exactly the pods refused for it, after an attempt or by the gate.
 func TestLiftsWakeThePod(t *testing.T) {
 	for _, l := range lifts() {
 		for _, how := range []string{"tried", "queued"} {
@@ -164,8 +160,7 @@ func TestLiftsWakeThePod(t *testing.T) {
 	}
 }
 
-// A driver's refusal ends with time alone: no object changes, and whoever waits is
-// woken all the same.
+// Time alone ends a driver's refusal: no object changes, and the waiting pods are woken all the same.
 func TestTimeWakesThePod(t *testing.T) {
 	i := slices.IndexFunc(lifts(), func(l lift) bool { return l.code == rules.NodeExhausted })
 	r := newStillRig(t, lifts()[i].world...)
@@ -186,8 +181,7 @@ func TestTimeWakesThePod(t *testing.T) {
 	}
 }
 
-// refused tries a pod, which no node must do for, with this reason among those
-// of n1.
+// refused tries a pod that fits no node, with this reason at n1.
 func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 	r.t.Helper()
 	for _, node := range []string{"n1", "n2", "n3"} {
@@ -202,9 +196,8 @@ func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 	}
 }
 
-// A pod is kept from its volume by a ticket that nobody has answered yet. It is woken when
-// the ticket is told that it waits for its other volume, which somebody asks for who comes
-// before: nothing else happens to the pod's own volume when that one is given away.
+// An unanswered ticket keeps a pod from its volume. The pod is woken when the ticket is told that it waits
+// for its other volume, for an earlier user: only this tells that the pod's own volume is free.
 func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	first := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "a"}, UID: "a", Version: "1", Type: ledger.TypeManual, Node: "n3",
 		Volumes: []ledger.TicketVolume{{Claim: "w"}}}
@@ -233,8 +226,8 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	}
 }
 
-// A pod still waits after a change, but for another cause. It is tried again, since only an
-// attempt, or the gate before it, gives the pod the new reason.
+// A pod still waits after a change, but for another cause. It is tried again, since only an attempt, or the
+// gate, gives it the new reason.
 func TestPodIsToldItsNewReason(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "claim-data", Class: "now", Access: ledger.AccessNode}
 	holder := boundTo(podWith("holder", "data"), "n9")

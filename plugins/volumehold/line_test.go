@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// fullNodes is a world in which n1 is the only node of the driver and its one slot is taken.
+// fullNodes is a world with n1 as the driver's only node, and its one slot taken.
 func fullNodes(claims ...string) []ledger.Event {
 	events := all(disk("a", ledger.AccessNode), one(slotsAt("n1", 1), attached("a", "n1"), ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"}))
 	for _, claim := range claims {
@@ -21,8 +21,8 @@ func fullNodes(claims ...string) []ledger.Event {
 	return events
 }
 
-// A pod that is not let into the queue, since its PodGroup is incomplete, is not given the
-// turn of one that can use the slot, though it would be before it in line.
+// A pod that is gated because its PodGroup is incomplete does not take the turn of a pod that can use the
+// slot, though it is before it in line.
 func TestGatedPodsTakeNoTurn(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1", "d2")...)
 	close(r.synced)
@@ -43,8 +43,8 @@ func TestGatedPodsTakeNoTurn(t *testing.T) {
 	}
 }
 
-// What opens while a pod has a node is not lost for it when another plugin takes that node
-// from it, also where others are looked at just then.
+// A slot that opens while a pod has a node is not lost for it when another plugin takes that node away,
+// also during a check of other pods.
 func TestOpenedWhileThePodHadANode(t *testing.T) {
 	r := newStillRig(t, all(fullNodes("d1"), one(slotsAt("n2", 1)))...)
 	close(r.synced)
@@ -57,7 +57,7 @@ func TestOpenedWhileThePodHadANode(t *testing.T) {
 	r.plugin.core.requeuer.Look(t.Context())
 
 	groups := r.plugin.core.groups
-	groups.mu.Lock() // which stops Unreserve after the reservation has ended
+	groups.mu.Lock() // which stops Unreserve after the end of the reservation
 	over := make(chan struct{})
 	go func() { defer close(over); c.unreserve() }()
 	eventually(t, "the reservation to end", func() bool { return r.Snapshot().Volume(volume("d1")).NodeVolume("n2") == nil })
@@ -70,7 +70,7 @@ func TestOpenedWhileThePodHadANode(t *testing.T) {
 	}
 }
 
-// A pod that is being deleted is not tried any more, and takes nobody's turn.
+// A pod that is being deleted is not tried, and takes no pod's turn.
 func TestDeletedPodsTakeNoTurn(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1", "d2")...)
 	close(r.synced)
@@ -88,8 +88,7 @@ func TestDeletedPodsTakeNoTurn(t *testing.T) {
 	}
 }
 
-// A pod whose slot came, and was lost again, waits for the next one as long as for the
-// first: nobody is evicted for it meanwhile.
+// A pod that lost its freed slot waits as long for the next one: no pod is evicted for it meanwhile.
 func TestNextFreedSlotHasItsOwnTime(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1")...)
 	close(r.synced)
@@ -99,7 +98,7 @@ func TestNextFreedSlotHasItsOwnTime(t *testing.T) {
 	if _, waits := r.plugin.core.requeuer.AwaitFreed(pod.UID, "n1", true); !waits {
 		t.Fatal("it does not wait for the first slot")
 	}
-	r.plugin.PostFilter(t.Context(), state, pod, nil) // which finds it nominated to no node
+	r.plugin.PostFilter(t.Context(), state, pod, nil) // it is nominated to no node
 	r.later.Store(int64(requeuer.FreedLasts))
 	r.prefilter(pod)
 	if _, waits := r.plugin.core.requeuer.AwaitFreed(pod.UID, "n1", true); !waits {

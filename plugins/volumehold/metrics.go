@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// registry is where kube-scheduler's own metrics are, or a test's.
+// registry is kube-scheduler's registry of metrics, or a test's.
 type registry interface {
 	Register(metrics.Registerable) error
 	CustomRegister(metrics.StableCollector) error
@@ -25,15 +25,15 @@ const (
 	metricSubsystem = "scheduler"
 )
 
-// Label values. What may fail beside the arbiter's reasons: a PodGroup was given up.
+// Label values. A failure beside the arbiter's reasons: a PodGroup was given up.
 const (
 	stagePlacing   = "placing"
 	stageReserving = "reserving"
 	reasonPodGroup = "PodGroup"
 )
 
-// pluginMetrics are the plugin's own; how long its extension points take is
-// kube-scheduler's to measure. docs/metrics.md lists them. Safe for parallel use.
+// pluginMetrics are the plugin's own metrics; kube-scheduler measures the time of extension points.
+// docs/metrics.md lists them. Safe for parallel use.
 type pluginMetrics struct {
 	rejections *metrics.CounterVec
 }
@@ -42,8 +42,7 @@ func counter(name, help string) *metrics.CounterOpts {
 	return &metrics.CounterOpts{Namespace: metricNamespace, Subsystem: metricSubsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
 }
 
-// newMetrics makes the metrics and registers them, and what is read of the core
-// at each scrape.
+// newMetrics makes and registers the metrics, and the values that each scrape reads from the core.
 func newMetrics(r registry, c *core) (*pluginMetrics, error) {
 	m := &pluginMetrics{
 		rejections: metrics.NewCounterVec(counter("rejections_total",
@@ -55,8 +54,8 @@ func newMetrics(r registry, c *core) (*pluginMetrics, error) {
 	return m, unlessTwice(r.CustomRegister(newScraped(c)))
 }
 
-// unlessTwice forgives that a process has a second scheduler, as benchmarks do:
-// the first one's metrics are served.
+// unlessTwice permits a second scheduler in a process, as in benchmarks: the first one's metrics are
+// served.
 func unlessTwice(err error) error {
 	if err == nil || errors.As(err, &prometheus.AlreadyRegisteredError{}) {
 		return nil
@@ -64,7 +63,7 @@ func unlessTwice(err error) error {
 	return fmt.Errorf("registering metrics: %w", err)
 }
 
-// rejected counts a failed attempt under a reason.
+// rejected counts a failed attempt by its reason.
 func (m *pluginMetrics) rejected(stage, reason string) {
 	m.rejections.WithLabelValues(stage, reason).Inc()
 }
@@ -72,8 +71,7 @@ func (m *pluginMetrics) rejected(stage, reason string) {
 // reasons is a set of reason codes that goroutines add to.
 type reasons struct{ bits atomic.Uint64 }
 
-// add adds the reasons of a verdict. Nothing to nil: a dry run's are not
-// counted.
+// add adds the reasons of a verdict. On nil it does nothing: a dry run is not counted.
 func (r *reasons) add(v rules.Verdict) {
 	if r == nil {
 		return
@@ -100,7 +98,7 @@ func (r *reasons) each(f func(ledger.Code)) {
 	}
 }
 
-// scraped is what is read of a core at each scrape.
+// scraped are the values that each scrape reads from a core.
 type scraped struct {
 	metrics.BaseStableCollector
 	core               *core

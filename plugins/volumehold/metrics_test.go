@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// counted is the value of a metric with these label values, in the order of the
-// labels' names; of a histogram the number of observations. 0 when there is none.
+// counted is the value of a metric with these label values, in the order of the labels' names; for a
+// histogram, its number of observations. 0: no such metric.
 func (r *rig) counted(name string, labels ...string) float64 {
 	r.t.Helper()
 	families, err := r.metrics.Gather()
@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A node that would do when it was chosen, and would not do any more at the bind, is counted apart.
+// A node that fit when it was chosen, and does not at the bind, has its own count.
 func TestRefusalsAreCounted(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
@@ -84,7 +84,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// docs/metrics.md lists the plugin's metrics, and no others of that name.
+// docs/metrics.md lists exactly the plugin's metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	m := r.plugin.core.metrics

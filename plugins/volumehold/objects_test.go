@@ -15,7 +15,6 @@ func kubeNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// podWith is a pod with claims, not bound.
 func podWith(name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
@@ -30,7 +29,6 @@ func podWith(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// boundTo is the same pod, running at a node.
 func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.NodeName = node
@@ -38,7 +36,6 @@ func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	return pod
 }
 
-// terminating is the same pod, being deleted.
 func terminating(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	now := metav1.Now()
@@ -46,8 +43,7 @@ func terminating(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// slotsAt is a node's CSINode: limited slots of driver, and more than enough of
-// the drivers in others.
+// slotsAt is a node's CSINode: limited slots of driver, and enough of the other drivers.
 func slotsAt(node string, limit int32, others ...string) ledger.Event {
 	drivers := []ledger.DriverOnNode{{Name: driver, NodeID: node, Limit: limit}}
 	for _, other := range others {
@@ -62,8 +58,7 @@ func readyNode(name string) ledger.Event {
 
 func volume(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: driver, Handle: handle} }
 
-// disk is a claim of the namespace shop that is bound to a PersistentVolume
-// whose handle is the claim's name.
+// disk is a claim of namespace shop, bound to a PersistentVolume with the claim's name as its handle.
 func disk(claim string, access ledger.Access) []ledger.Event {
 	return diskOf(driver, claim, access)
 }
@@ -84,7 +79,6 @@ func pending(claim string) []ledger.Event {
 	}
 }
 
-// attached is the VolumeAttachment of a disk at a node.
 func attached(claim, node string) ledger.Event {
 	return ledger.Attachment{
 		Name: ledger.AttachmentName(volume(claim), ledger.NodeName(node)), UID: "va-" + claim + node,

@@ -14,18 +14,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// registerInterval is how often a verdict is offered that is faster than the
-// framework. GetWaitingPod knows a pod only once every Permit plugin has
-// returned, and nothing tells a plugin when that is; it is a matter of
-// microseconds.
+// registerInterval is the interval of offers for a verdict that is faster than the framework. GetWaitingPod
+// knows a pod only once all Permit plugins have returned, within microseconds, and no call tells a plugin
+// of it.
 const registerInterval = time.Millisecond
 
-// maxGathering is how long a pod waits for its PodGroup at most: the scheduling framework itself
-// gives up then. A PodGroup's own timeout ends its gathering before.
+// maxGathering is the longest wait of a pod for its PodGroup: the scheduling framework gives up then. A
+// PodGroup's own timeout is shorter.
 const maxGathering = 15 * time.Minute
 
-// Permit has a pod of a PodGroup wait until as many pods of the group are reserved as it needs. Any
-// other pod goes on at once.
+// Permit has a PodGroup's pod wait until enough pods of the group are reserved. Other pods continue at
+// once.
 func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	if !p.core.groups.concerns(pod) {
 		return nil, 0
@@ -34,9 +33,9 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.NewStatus(fwk.Wait), maxGathering
 }
 
-// offer offers a verdict for a pod that the framework may not know as waiting yet, until it is
-// taken, the attempt it is for is over, or ctx is done. while runs a function unless the attempt is
-// over, and says whether it did. An empty refusal lets the pod go.
+// offer offers a verdict for a pod that the framework may not know as waiting yet, until it is taken, the
+// attempt is over, or ctx is done. while runs a function unless the attempt is over, and says whether it
+// did. An empty refusal releases the pod.
 func (c *core) offer(ctx context.Context, uid types.UID, refusal string, while func(func()) bool) {
 	try := func(context.Context) (taken bool, err error) {
 		current := while(func() {
@@ -53,6 +52,6 @@ func (c *core) offer(ctx context.Context, uid types.UID, refusal string, while f
 		})
 		return taken || !current, nil
 	}
-	// Its only error is the end of ctx, and then nobody waits any more.
+	// Its only error is the end of ctx, after which no pod waits.
 	_ = wait.PollUntilContextCancel(ctx, registerInterval, true, try)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Name of the plugin in a KubeSchedulerConfiguration.
+// Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = "VolumeHold"
 
-// VolumeHold is the plugin in one profile. The framework calls PreFilter to
-// Permit of one pod at a time, Filter and Score of it in parallel, and what
-// comes after in a goroutine for each pod; all methods are safe for that.
+// VolumeHold is the plugin in one profile. The framework calls PreFilter to Permit for one pod at a time,
+// Filter and Score in parallel, and later steps in a goroutine for each pod; all methods are safe for that.
 type VolumeHold struct {
 	core    *core
 	handle  fwk.Handle
@@ -43,7 +42,7 @@ var (
 // Name returns Name.
 func (p *VolumeHold) Name() string { return Name }
 
-// factOf translates a pod. Volumes whose source is broken are not in it.
+// factOf translates a pod, without volumes that have a broken source.
 func factOf(pod *corev1.Pod) ledger.Pod {
 	fact, _ := convert.Pod(pod)
 	return fact

@@ -29,23 +29,22 @@ const PodGroupLabel = schedulingv1alpha1.PodGroupLabel
 // (sigs.k8s.io/scheduler-plugins, pkg/util, DefaultWaitTime).
 const DefaultGroupTimeout = 60 * time.Second
 
-// podGroup is what the plugin goes by of a PodGroup of either kind.
+// podGroup has the facts that the plugin needs of either kind of PodGroup.
 type podGroup struct {
-	minMember int           // how many pods are placed together, at least
-	timeout   time.Duration // how long they wait for one another
+	minMember int           // the least number of pods placed together
+	timeout   time.Duration // how long they wait for each other
 }
 
-// groupKey names a PodGroup.
 type groupKey struct {
 	namespace, name string
-	// native: it is one of Kubernetes' own (scheduling.k8s.io), whose pods
-	// kube-scheduler itself tries together once there are enough.
+	// native: it is a PodGroup of Kubernetes (scheduling.k8s.io). kube-scheduler itself tries its pods
+	// together once there are enough.
 	native bool
 }
 
 func (k groupKey) String() string { return k.namespace + "/" + k.name }
 
-// groupOf is the PodGroup that a pod names; the name is empty for none.
+// groupOf is a pod's PodGroup; an empty name: none.
 func groupOf(pod *corev1.Pod) groupKey {
 	if own := pod.Spec.SchedulingGroup; own != nil && own.PodGroupName != nil {
 		return groupKey{pod.Namespace, *own.PodGroupName, true}
@@ -53,17 +52,15 @@ func groupOf(pod *corev1.Pod) groupKey {
 	return groupKey{pod.Namespace, pod.Labels[PodGroupLabel], false}
 }
 
-// groupSource knows the PodGroups of sigs.k8s.io/scheduler-plugins. Safe for parallel
-// use.
+// groupSource has the PodGroups of sigs.k8s.io/scheduler-plugins. Safe for parallel use.
 type groupSource interface {
-	// get returns a PodGroup as it was last seen. Its error says why it is not known, in
-	// words for people. It returns at once.
+	// get returns a PodGroup as last seen, at once. Its error says in words for users why it is unknown.
 	get(groupKey) (podGroup, error)
-	// notify has f told of PodGroups that have changed; to be called before get.
+	// notify has f called for changed PodGroups. Call it before get.
 	notify(f func(groupKey))
 }
 
-// group returns a PodGroup of either kind as it was last seen.
+// group returns a PodGroup of either kind as last seen.
 func (g *groups) group(key groupKey) (podGroup, error) {
 	if !key.native {
 		return g.source.get(key)
@@ -79,8 +76,7 @@ func (g *groups) group(key groupKey) (podGroup, error) {
 	return podGroup{minMember: minCount(found), timeout: DefaultGroupTimeout}, nil
 }
 
-// minCount is how many pods of one of Kubernetes' own PodGroups are placed together; 1
-// for one whose pods are placed each by itself.
+// minCount is how many pods of a Kubernetes PodGroup are placed together; 1 if they are placed one by one.
 func minCount(group *schedulingv1beta1.PodGroup) int {
 	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
 		return int(gang.MinCount)
@@ -88,8 +84,8 @@ func minCount(group *schedulingv1beta1.PodGroup) int {
 	return 1
 }
 
-// groupInformer follows PodGroups from when the first pod names one: the kind is not in
-// every cluster, and an informer of a kind that does not exist fails for ever.
+// groupInformer follows PodGroups after the first pod names one: not all clusters have the kind, and an
+// informer of a missing kind fails forever.
 type groupInformer struct {
 	ctx      context.Context // ends with the process
 	informer cache.SharedIndexInformer
@@ -98,12 +94,11 @@ type groupInformer struct {
 	changed  func(groupKey)        // set by notify
 
 	mu     sync.Mutex
-	unread []groupKey // that were asked for before PodGroups were read
+	unread []groupKey // requested before PodGroups were read
 }
 
 var errGroupsUnread = errors.New("PodGroups are still being read")
 
-// newGroupInformer returns an informer that has not begun.
 func newGroupInformer(ctx context.Context, client dynamic.Interface) (*groupInformer, error) {
 	kind := schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups")
 	i := &groupInformer{ctx: ctx, informer: dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, cache.Indexers{}, nil).Informer()}
@@ -113,7 +108,7 @@ func newGroupInformer(ctx context.Context, client dynamic.Interface) (*groupInfo
 	return i, i.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { i.failed.Store(&err) })
 }
 
-// typedGroup makes a PodGroup of what the API server gives.
+// typedGroup converts the API server's object to a PodGroup.
 func typedGroup(object any) (any, error) {
 	given, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -146,8 +141,8 @@ func (i *groupInformer) get(key groupKey) (podGroup, error) {
 	return podGroup{}, fmt.Errorf("PodGroup %s is not known: %w", key, errGroupsUnread)
 }
 
-// known says whether PodGroups have been read. Where they have not, whoever asked for the
-// group is told when they have: of one that does not exist no event comes.
+// known says whether PodGroups have been read. If not, pods that asked for the group are told after the
+// read: a missing PodGroup has no event.
 func (i *groupInformer) known(key groupKey) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -160,8 +155,8 @@ func (i *groupInformer) known(key groupKey) bool {
 	return false
 }
 
-// tellUnread waits until PodGroups have been read, and then has the pods of those that were
-// asked for before tried again.
+// tellUnread waits until PodGroups have been read, and then has the pods of the groups requested before
+// tried again.
 func (i *groupInformer) tellUnread() {
 	if !cache.WaitForCacheSync(i.ctx.Done(), i.informer.HasSynced) {
 		return
@@ -187,13 +182,13 @@ func (i *groupInformer) notify(f func(groupKey)) {
 			f(groupKey{namespace: group.Namespace, name: group.Name})
 		}
 	}
-	// It fails for an informer that has ended, and this one has not begun.
+	// It fails only for an informer that has ended, and this one has not started.
 	_, _ = i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, updated any) { changed(updated) }, DeleteFunc: changed,
 	})
 }
 
-// timeoutOf is how long pods of a PodGroup wait for one another.
+// timeoutOf is how long pods of a PodGroup wait for each other.
 func timeoutOf(g *schedulingv1alpha1.PodGroup) time.Duration {
 	if s := g.Spec.ScheduleTimeoutSeconds; s != nil && *s > 0 {
 		return time.Duration(*s) * time.Second

@@ -16,13 +16,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podGroupsIn is an API that has these PodGroups.
 func podGroupsIn(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}: "PodGroupList"}
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
 }
 
-// What a PodGroup says, as its API server gives it, and that it does not exist.
+// The content of a PodGroup from its API server, or its absence.
 func TestGroupInformer(t *testing.T) {
 	group := func(name string, spec map[string]any) runtime.Object {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -33,7 +32,7 @@ func TestGroupInformer(t *testing.T) {
 	api := podGroupsIn(
 		group("a", map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7), "minResources": map[string]any{"cpu": "1"}}),
 		group("b", map[string]any{"minMember": int64(1)}))
-	answer := make(chan struct{}) // until it is closed, the API server does not answer
+	answer := make(chan struct{}) // the API server does not answer before it is closed
 	api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
 		<-answer
 		return false, nil, nil
@@ -59,7 +58,7 @@ func TestGroupInformer(t *testing.T) {
 		}
 		<-told
 	}
-	// Whoever asked for one that does not exist before PodGroups were read asks again.
+	// A request for a missing PodGroup, made before PodGroups were read, is repeated.
 	for key := range told {
 		if key.name == "c" {
 			break
@@ -70,7 +69,7 @@ func TestGroupInformer(t *testing.T) {
 	}
 }
 
-// Where the kind does not exist, or may not be read, the pods are told so.
+// If the kind is missing, or may not be read, the pods are told so.
 func TestGroupInformerWithoutTheKind(t *testing.T) {
 	api := podGroupsIn()
 	api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {

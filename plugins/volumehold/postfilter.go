@@ -11,10 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// PostFilter says in the pod's condition and event why the nodes were refused
-// that PreFilter left out, of which the framework only says that they didn't
-// satisfy the plugin. It is informational: what it returns never makes a pod
-// schedulable.
+// PostFilter reports in the pod's condition and event why the nodes that PreFilter left out were refused;
+// the framework only says that they didn't satisfy the plugin. It is informational: its result never makes
+// a pod schedulable.
 //
 // For a pod of a PodGroup it also has a gathering give way, see groups.
 func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
@@ -34,7 +33,7 @@ func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// elsewhere says why the nodes were refused that PreFilter left out; empty for none.
+// elsewhere says why the nodes that PreFilter left out were refused; empty: none.
 func (p *VolumeHold) elsewhere(c *cycleState) string {
 	if c.holder == "" {
 		return ""
@@ -48,7 +47,6 @@ func (p *VolumeHold) elsewhere(c *cycleState) string {
 	return words.Grouped(counts)
 }
 
-// nodes is how many nodes the cycle looks at.
 func (p *VolumeHold) nodes() int {
 	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// PreFilter resolves the pod's volumes, refuses the pod when no node at all
-// will do, and narrows the search to the node that holds an exclusive volume.
-// It skips pods that are bound, and pods without a volume that leads to a driver or may come to.
+// PreFilter resolves the pod's volumes, refuses the pod if no node at all fits, and narrows the search to
+// the node that holds an exclusive volume. It skips bound pods, and pods without a volume of a driver, now
+// or later.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if pod.Spec.NodeName != "" {
-		return nil, fwk.NewStatus(fwk.Skip) // it is resized where it is, with its volumes
+		return nil, fwk.NewStatus(fwk.Skip) // it is resized in place, with its volumes
 	}
 	fact, err := convert.Pod(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
-	// Gated from here on, it is woken with the pods that are kept from the queue.
+	// From here on it is gated, and woken with the pods that are kept from the queue.
 	if why := p.core.groups.incomplete(pod); why != "" && p.core.requeuer.Gate(pod, fact) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 	}
@@ -66,9 +66,8 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	return p.narrow(c, ofGroup)
 }
 
-// narrow names the one node where somebody living holds an exclusive volume of
-// the pod. When there is no such node any more, it says who holds it there:
-// the framework would only say that no node satisfied the plugin.
+// narrow returns the one node where a living user holds an exclusive volume of the pod. If the node is
+// gone, it names the holder there: the framework would only say that no node satisfied the plugin.
 func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, *fwk.Status) {
 	s, r, now := c.snapshot, c.request, p.core.now()
 	holder, held := p.core.arbiter.Nodes(s, r, now)
@@ -92,8 +91,8 @@ func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, 
 	return &fwk.PreFilterResult{NodeNames: sets.New(string(holder))}, nil
 }
 
-// PreFilterExtensions returns the plugin itself: preemption and nominated pods
-// are tried as a delta over the snapshot.
+// PreFilterExtensions returns the plugin itself: preemption and nominated pods are tried as a delta of the
+// snapshot.
 func (p *VolumeHold) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
 // AddPod counts a pod at the node in this cycle.
@@ -105,7 +104,7 @@ func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.P
 	return nil
 }
 
-// RemovePod stops counting a pod at its node in this cycle: a preemption is tried.
+// RemovePod stops counting a pod at its node in this cycle, for a preemption's dry run.
 func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
 	uid := string(removed.GetPod().UID)
 	if c := stateOf(state); c != nil && !c.fromNodes(state, uid) {
@@ -117,11 +116,10 @@ func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev
 	return nil
 }
 
-// SignPod lets pods share scheduling results that have no volumes, or only such as never
-// lead to a driver. It refuses pods with a claim, with a driver's inline volume, or with a
-// broken volume source. It looks up no claim, and so also refuses pods with claims that turn out to
-// need nothing. Where such a pod fits depends on reservations, which
-// change with every pod, and an exclusive volume fits no two pods alike.
+// SignPod lets pods share scheduling results if they have no volumes, or only volumes that never have a
+// driver. It refuses pods with a claim, with a driver's inline volume, or with a broken volume source. It
+// reads no claim, and so also refuses pods whose claims need nothing. Their fit depends on reservations,
+// which change with each pod, and an exclusive volume fits no two pods alike.
 func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if len(pod.Spec.Volumes) == 0 {
 		return nil, nil

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	roomy  = "roomy.example.com"  // a driver with slots enough
+	roomy  = "roomy.example.com"  // a driver with enough slots
 	absent = "absent.example.com" // a driver that no node has
 )
 
-// Each event wakes just the pods that it lets in, of these:
+// Each event wakes exactly the pods that it lets in, of these:
 //
 //	slot   wants a slot of the driver; all are taken
 //	turn   wants volume held, which pod holder has at n2, where it has no room
 //	alone  wants the ReadWriteOncePod volume single, which pod owner has at n1
 //	absent wants a slot of a driver that no node has
 //	early  names a claim that is not bound yet, of a class that binds at once
-//	lost   wants a slot of the driver, too, by a claim whose volume isn't known
+//	lost   wants a slot of the driver too, by a claim with an unknown volume
 func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 	holder, owner := boundTo(podWith("holder", "held"), "n2"), boundTo(podWith("owner", "single"), "n1")
 	world := all(
@@ -117,7 +117,7 @@ func TestPolicyWakesThePodsItLetsIn(t *testing.T) {
 	}
 }
 
-// What happens between a pod's snapshot and its refusal is not missed.
+// An event between a pod's snapshot and its refusal is not missed.
 func TestChangeDuringTheCycle(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -135,7 +135,7 @@ func TestChangeDuringTheCycle(t *testing.T) {
 	}
 }
 
-// A pod that has a node is not woken; it is when it loses the node.
+// A pod with a node is not woken, until it loses the node.
 func TestReservedPodsSleep(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -155,7 +155,7 @@ func TestReservedPodsSleep(t *testing.T) {
 	}
 }
 
-// What nobody waits for any more is forgotten.
+// Keys without a waiting pod are forgotten.
 func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("holder", "data"), "n9"))))...)
 	close(r.synced)
@@ -173,7 +173,6 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	})
 }
 
-// hint returns the hint for an event on a resource.
 func (r *rig) hint(resource fwk.EventResource) fwk.QueueingHintFn {
 	r.t.Helper()
 	events, err := r.plugin.EventsToRegister(r.t.Context())
@@ -189,7 +188,7 @@ func (r *rig) hint(resource fwk.EventResource) fwk.QueueingHintFn {
 	return nil
 }
 
-// The events that the ledger can't see: a nominated pod is gone.
+// An event that the ledger can't see: a nominated pod is gone.
 func TestNominatedPodGone(t *testing.T) {
 	nominated := podWith("nominated", "data")
 	nominated.Status.NominatedNodeName = "n1"
@@ -213,8 +212,8 @@ func TestNominatedPodGone(t *testing.T) {
 	}
 }
 
-// The events that the ledger can't see: the scheduler has come to know a node,
-// on which the ledger, which had known it before, would allow the pod.
+// An event that the ledger can't see: the scheduler has learned of a node that the ledger knew before, and
+// that fits the pod.
 func TestNodeBecomesKnown(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -235,8 +234,8 @@ func TestNodeBecomesKnown(t *testing.T) {
 	}
 }
 
-// A pod that is refused only because of a pod that is nominated to the node is
-// tried again, since the ledger does not see a nomination end.
+// A pod refused only because of a nominated pod is tried again, since the ledger does not see a nomination
+// end.
 func TestTriedAgainAfterANomination(t *testing.T) {
 	r := newRig(t, all(disk("d1", ledger.AccessNode), disk("d2", ledger.AccessNode), one(slotsAt("n1", 1), slotsAt("n2", 0), slotsAt("n3", 0)))...)
 	nominated, pod := podWith("nominated", "d1"), podWith("p", "d2")

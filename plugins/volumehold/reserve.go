@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Reserve has the ledger count the pod's volumes at the node, after judging the
-// node again by the newest snapshot: Filter's may be older. It writes nothing.
+// Reserve has the ledger count the pod's volumes at the node, after it judges the node again by the newest
+// snapshot: Filter's may be older. It writes nothing.
 func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	fact := factOf(pod)
 	if len(fact.Volumes) == 0 {
@@ -30,7 +30,7 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 		return verdict
 	})
 	if !verdict.Allowed() {
-		// Filter saw it otherwise, so another node may still do: try again.
+		// Filter saw another state, so that another node may fit: try again.
 		c.requeuer.Retry(pod.UID)
 		return nodeStatus(verdict, node)
 	}
@@ -41,11 +41,11 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 	return nil
 }
 
-// Unreserve has the ledger count the pod's volumes no longer. The framework calls it also after a
-// bind that failed; by then no request to bind the pod is under way.
+// Unreserve ends the ledger's count of the pod's volumes. The framework also calls it after a failed bind;
+// then no Binding of the pod is in flight.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	// First: the end of the reservation touches the pod's volumes, and has it judged by all
-	// that was not judged for it while it had a node.
+	// This comes first: the end of the reservation touches the pod's volumes, and has the pod judged by all
+	// the changes that it missed while it had a node.
 	p.core.requeuer.Reserved(pod.UID, false)
 	p.core.placer.Unreserve(string(pod.UID))
 	if p.core.groups.leave(pod) {
@@ -53,7 +53,7 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 	}
 }
 
-// PostBind ends the plugin's part: from here on the bound pod counts by itself.
+// PostBind ends the plugin's part: the bound pod now counts by itself.
 func (p *VolumeHold) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	p.core.requeuer.Leave(pod.UID)
 }

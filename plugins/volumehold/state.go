@@ -14,23 +14,22 @@ import (
 
 const stateKey fwk.StateKey = Name
 
-// cycleState is what PreFilter hands on to the rest of one scheduling cycle:
-// one immutable snapshot, so that no two reads in one decision disagree, and
-// the pods that a dry run adds and removes.
+// cycleState passes PreFilter's results through one scheduling cycle: one immutable snapshot, so that all
+// reads in a decision agree, and the pods that a dry run adds and removes.
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  rules.Request
-	holder   ledger.NodeName // the only node that is looked at; empty for all
+	holder   ledger.NodeName // the only node to check; empty: all
 	delta    ledger.Delta
 	seen     *reasons          // of refusals in this cycle; nil in a dry run
 	refused  *binding.Refusals // of nodes in this cycle; nil in a dry run
-	freeing  func() freeing    // a slot that comes free for the pod: asked for in a preemption only, once for each PreFilter
+	freeing  func() freeing    // a slot that comes free for the pod: called only in a preemption, once for each PreFilter
 	evicting bool              // a dry run of a preemption
-	promised *atomic.Bool      // a node was refused only for pods that are nominated to it; shared by clones
-	placed   bool              // Reserve has let the pod have a node
+	promised *atomic.Bool      // a node was refused only for its nominated pods; shared by clones
+	placed   bool              // Reserve has given the pod a node
 }
 
-// Clone copies what AddPod and RemovePod change.
+// Clone copies the data that AddPod and RemovePod change.
 func (c *cycleState) Clone() fwk.StateData {
 	clone := *c
 	clone.seen, clone.refused = nil, nil
@@ -38,7 +37,7 @@ func (c *cycleState) Clone() fwk.StateData {
 	return &clone
 }
 
-// view is the snapshot as the dry run sees it.
+// view is the snapshot with the dry run's delta.
 func (c *cycleState) view() ledger.Snapshot {
 	if c.delta.Empty() {
 		return c.snapshot
@@ -46,14 +45,13 @@ func (c *cycleState) view() ledger.Snapshot {
 	return c.snapshot.With(&c.delta)
 }
 
-// fromNodes says whether the cycle's nodes tell of a pod, and not the delta: see inGroupCycle.
+// fromNodes says whether the cycle's nodes have a pod, and not the delta: see inGroupCycle.
 func (c *cycleState) fromNodes(state fwk.CycleState, uid string) bool {
 	return state.IsPodGroupSchedulingCycle() && isBound(c.snapshot, uid)
 }
 
-// stateOf returns the state that PreFilter left, or nil where it left none, since it has
-// skipped the pod, or has refused it before it came to nodes. A state says nothing of attachments: a volume that is not
-// attached may need a slot, or be for one pod only.
+// stateOf returns PreFilter's state, or nil if PreFilter has skipped or refused the pod. A state does not
+// imply attachments: a volume that is not attached may need a slot, or be for one pod only.
 func stateOf(state fwk.CycleState) *cycleState {
 	data, err := state.Read(stateKey)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// nodeStatus makes the status of a node from the arbiter's verdict on it; nil
-// when it is allowed.
+// nodeStatus makes a node's status from its verdict; nil: allowed.
 func nodeStatus(v rules.Verdict, n ledger.NodeName) *fwk.Status {
 	if v.Allowed() {
 		return nil
@@ -23,8 +22,7 @@ func nodeStatus(v rules.Verdict, n ledger.NodeName) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, messages...)
 }
 
-// podStatus makes the status of a pod that no node will do for; nil when the
-// verdict is Allow.
+// podStatus makes the status of a pod without a fitting node; nil: Allow.
 func podStatus(v rules.Verdict) *fwk.Status {
 	if v.Allowed() {
 		return nil

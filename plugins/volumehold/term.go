@@ -11,9 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// The methods in this file are for a process that elects its leader itself, as plugins/scheduler
-// does. kube-scheduler's own main function calls none of them: a Binding may then last as long as
-// its request, whoever leads.
+// The methods in this file are for a process that elects its own leader, as plugins/scheduler does.
+// kube-scheduler's main function calls none of them: a Binding may then last as long as its request, under
+// any leader.
 
 // made returns the plugins' core and observer; nil if no profile enables the plugin.
 func (f *Factory) made() (*core, *watch.Observer) {
@@ -22,8 +22,8 @@ func (f *Factory) made() (*core, *watch.Observer) {
 	return f.core, f.observer
 }
 
-// Shared returns what the extender of the process needs: the facts, and what reserves and binds. It
-// returns nil if no profile enables the plugin.
+// Shared returns the facts and the Placer for the process's extender. It returns nil if no profile enables
+// the plugin.
 func (f *Factory) Shared() (*watch.Observer, *binding.Placer) {
 	core, observer := f.made()
 	if core == nil {
@@ -32,7 +32,7 @@ func (f *Factory) Shared() (*watch.Observer, *binding.Placer) {
 	return observer, core.placer
 }
 
-// WaitForSync returns when the plugin's caches are complete. Its error is that of ctx.
+// WaitForSync returns when the plugin's caches are complete. Its error is ctx's.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	if _, observer := f.made(); observer != nil {
 		return observer.WaitForSync(ctx)
@@ -40,7 +40,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// NothingBound says whether no pod with a volume is bound in the cluster yet, and there is no ticket.
+// NothingBound says whether the cluster has neither a bound pod with a volume nor a ticket yet.
 func (f *Factory) NothingBound(ctx context.Context) (bool, error) {
 	if _, observer := f.made(); observer != nil {
 		return observer.NothingBound(ctx)
@@ -48,10 +48,9 @@ func (f *Factory) NothingBound(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// CatchUp takes in, by consistent lists, what the plugin decides from. A new leader calls it before
-// it schedules, when no write of the leader before can be under way any more. From then on each
-// Binding ends before the lease does: until returns the end of the lease as it is now, or the zero
-// time if no leader is elected.
+// CatchUp reads the plugin's facts by consistent lists. A new leader calls it before it schedules, when no
+// write of the last leader can be in flight any more. From then on each Binding ends before the lease does:
+// until returns the present end of the lease, or the zero time without leader election.
 func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 	core, observer := f.made()
 	if core == nil {
@@ -65,8 +64,8 @@ func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 	return nil
 }
 
-// Settle keeps the plugin from binding any more pods, and waits until the outcome of each Binding is
-// known, and no write of a ticket can be under way. It returns an error if ctx is done before.
+// Settle stops further binds, and waits until the outcome of each Binding is known, and no write of a
+// ticket can be in flight. It returns an error if ctx is done before.
 func (f *Factory) Settle(ctx context.Context) error {
 	if core, _ := f.made(); core != nil {
 		return errors.Join(core.placer.Binder.Settle(ctx), core.settleTickets(ctx))

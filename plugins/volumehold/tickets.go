@@ -22,8 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// How much is decided on tickets at once, and how often one is told in a second why it waits. Grants
-// have no limit.
+// The parallel decisions on tickets, and the messages to waiting tickets per second. Grants have no limit.
 const (
 	nodesAtOnce    = 4
 	ticketsAtOnce  = 8
@@ -31,15 +30,14 @@ const (
 	toldInOneBurst = 100
 )
 
-// ticketWriter writes what is decided on tickets.
 type ticketWriter struct {
 	kube    kubernetes.Interface
 	moorage client.Interface
 }
 
-// DecideTickets prepares the decisions on VolumeTickets. It must be called after CatchUp, and before
-// the first pod is placed. decide works until ctx is done, and returns when the last write is answered
-// or given up. It does nothing if no profile enables the plugin.
+// DecideTickets prepares the decisions on VolumeTickets. It must be called after CatchUp, and before the
+// first pod is placed. decide works until ctx is done, and returns when the last write is answered or given
+// up. It does nothing if no profile enables the plugin.
 func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide func(), err error) {
 	core, observer := f.made()
 	if core == nil {
@@ -53,8 +51,8 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide fun
 		return nil, err
 	}
 	core.executor.Store(executor)
-	// The arbiter's rules are the same in both modes: the mode changes the steps of attaches and
-	// detaches, and no grant.
+	// The arbiter's rules are the same in both modes: the mode changes the steps of attaches and detaches,
+	// but no grant.
 	keeper, err := tickets.New(tickets.Config{
 		Cache: observer, Write: executor, Arbiter: core.arbiter, Now: core.now, Order: &core.placer.Order, Waits: &core.placer.Waits,
 		Turn: flowcontrol.NewTokenBucketRateLimiter(toldPerSecond, toldInOneBurst).Wait,

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Action is one thing that happens: who does it, what, and to what. It names
-// everything by what it is, never by a number that other actions would shift,
-// so that a trace can be played again with some of its actions left out.
+// Action is one event: its process, its kind, and its object. It uses names, never numbers that other
+// actions would shift, so that a trace can be replayed without some of its actions.
 type Action struct {
 	Who, What, Arg string
 }
@@ -20,7 +19,7 @@ func (a Action) String() string {
 	return strings.TrimRight(a.Who+" "+a.What+" "+a.Arg, " ")
 }
 
-// ParseAction reads what String writes.
+// ParseAction parses String's output.
 func ParseAction(line string) (Action, error) {
 	fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
 	if len(fields) < 2 {
@@ -33,21 +32,20 @@ func ParseAction(line string) (Action, error) {
 	return a, nil
 }
 
-// class is a group of actions that the dice choose between first, so that
-// faults stay as rare as the run's mix has them, however many there are.
+// class is a group of actions. The dice choose the class first, so that the run's mix determines the rate
+// of faults, for any number of possible faults.
 type class uint8
 
 const (
-	work  class = iota // what everybody does by themselves
-	churn              // what users do
+	work  class = iota // of processes by themselves
+	churn              // of users
 	harm               // faults
-	cure               // their ends
+	cure               // ends of faults
 	clock              // time passes
 	classes
 )
 
-// menu collects what may happen next, each with how likely it is beside the
-// others of its class.
+// menu collects the possible next actions, each with its weight in its class.
 type menu struct {
 	actions [classes][]Action
 	weights [classes][]int
@@ -62,8 +60,7 @@ func (m *menu) addTo(c class, weight int, who, what, arg string) {
 	m.total[c] += weight
 }
 
-// pick draws an action: one of a class that rates (of 1000) choose, else work.
-// It is false when there is nothing to choose from.
+// pick draws an action of a class chosen by rates (of 1000), else of work. It is false if there is none.
 func (m *menu) pick(rng *rand.Rand, rates [classes]int) (Action, bool) {
 	from, point := work, rng.IntN(1000)
 	for c := churn; c < classes; c++ {
@@ -98,17 +95,17 @@ func (m *menu) reset() {
 	}
 }
 
-// process is whoever takes part: it takes no action but those it offers.
+// process is a participant: it takes only actions that it has offered.
 type process interface {
 	// offer adds the actions that the process may take now.
 	offer(m *menu)
-	// act takes one of them. It is false for one that is not on offer.
+	// act takes an action. It is false if the action is not on offer.
 	act(what, arg string) bool
-	// due is when time alone would put something on offer; zero: never.
+	// due is when time alone would offer something; zero: never.
 	due() time.Time
 }
 
-// earlier is the earlier of two times of which either may be zero.
+// earlier is the earlier of two times; either may be zero.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -11,18 +11,18 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// agents are the moorage-nodes of all machines, and the people who unmount by hand what
-// kubelets have forgotten.
+// agents are the moorage-nodes of all machines, and people who unmount by hand the volumes that kubelets
+// have forgotten.
 type agents struct{ s *Sim }
 
-// begin starts one on every machine.
+// begin starts a moorage-node on each machine.
 func (a *agents) begin() {
 	for _, k := range a.s.kubelets {
 		k.machine.Agent.Runs, k.machine.Agent.Repairs = true, a.s.config.Repairs
 	}
 }
 
-// offer implements process. What is read, found and written may be old by then.
+// offer implements process. Reads, findings and writes may be old.
 func (a *agents) offer(m *menu) {
 	for _, k := range a.s.kubelets {
 		if a.s.w.CanLook(k.machine) {
@@ -41,7 +41,7 @@ func (a *agents) offer(m *menu) {
 			case !k.forgotten(v):
 			case !a.s.config.Repairs:
 				m.add(1, "agents", "unmount", k.name+" "+volumeArg(v))
-			case len(k.machine.Mounts[v]) > 0: // nobody unstages by order what is mounted for a pod
+			case len(k.machine.Mounts[v]) > 0: // a volume mounted for a pod is not unstaged by order
 				m.add(1, "agents", "unpublish", k.name+" "+volumeArg(v))
 			}
 		}
@@ -49,8 +49,8 @@ func (a *agents) offer(m *menu) {
 	}
 }
 
-// offerRepair is what becomes of orders to unstage volumes: the calls outlive whoever made
-// them. Somebody may delete what a node has said, with the orders.
+// offerRepair offers the outcomes of orders to unstage volumes: calls outlive their caller. A person may
+// delete a node's NodeVolumes with the orders.
 func (a *agents) offerRepair(m *menu, k *kubelet) {
 	if !a.s.config.Repairs {
 		return
@@ -69,8 +69,7 @@ func (a *agents) offerRepair(m *menu, k *kubelet) {
 	}
 }
 
-// forgotten says whether a volume is staged that the kubelet does not know, and is not to
-// use.
+// forgotten says whether a staged volume is unknown to the kubelet, and unwanted.
 func (k *kubelet) forgotten(v ledger.VolumeID) bool {
 	p := k.process()
 	runs := slices.ContainsFunc(k.machine.Mounts[v], func(pod string) bool { return k.machine.Containers[pod] })
@@ -78,7 +77,6 @@ func (k *kubelet) forgotten(v ledger.VolumeID) bool {
 		!slices.Contains(p.Desired(), v) && !slices.Contains(k.machine.Stuck, v)
 }
 
-// act implements process.
 func (a *agents) act(what, arg string) bool {
 	name, volume, _ := strings.Cut(arg, " ")
 	k := a.s.kubeletOf(ledger.NodeName(name))
@@ -113,5 +111,4 @@ func (a *agents) act(what, arg string) bool {
 	return false
 }
 
-// due implements process.
 func (a *agents) due() time.Time { return time.Time{} }

@@ -12,20 +12,19 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// attacher is a sidecar like external-attacher: it follows VolumeAttachments
-// with a watch, works on each by itself, two of one volume side by side, and
-// tries again after a pause that doubles.
+// attacher is a sidecar like external-attacher: it watches VolumeAttachments, works on each by itself, two
+// of one volume in parallel, and retries after a doubling pause.
 type attacher struct {
 	caller
 	s     *Sim
-	at    int // how much of the attachments' log has been seen
+	at    int // the seen part of the attachments' log
 	seen  map[string]ledger.Attachment
 	works map[string]*task
 }
 
 type task struct {
 	busy   bool
-	done   bool // until an event says otherwise
+	done   bool // until the next event
 	again  bool // an event came while it was busy
 	failed int
 	due    time.Time
@@ -62,13 +61,12 @@ func (a *attacher) work(name string) *task {
 	return a.works[name]
 }
 
-// todo says whether an attachment, as it was seen last, needs the attacher.
+// todo says whether a last seen attachment needs the attacher.
 func (a *attacher) todo(va ledger.Attachment) bool {
 	w := a.work(va.Name)
 	return !w.busy && !w.done && !a.s.Now().Before(w.due) && (va.Deleting && a.s.w.Stamped(va.Name) || !va.Deleting && !va.Attached)
 }
 
-// offer implements process.
 func (a *attacher) offer(m *menu) {
 	if !a.awake() {
 		return
@@ -83,7 +81,7 @@ func (a *attacher) offer(m *menu) {
 	}
 }
 
-// arg names an attachment by what it is of, also where its PersistentVolume is no more.
+// arg names an attachment by its volume, also without its PersistentVolume.
 func (a *attacher) arg(va ledger.Attachment) string {
 	v, _ := a.s.w.Attaches(va)
 	return volumeArg(v) + " " + string(va.Node)
@@ -95,7 +93,6 @@ func (a *attacher) named(arg string) (ledger.Attachment, bool) {
 	return va, ok
 }
 
-// act implements process.
 func (a *attacher) act(what, arg string) bool {
 	log := a.s.logs[world.Attachments]
 	switch {
@@ -117,8 +114,7 @@ func (a *attacher) act(what, arg string) bool {
 	return false
 }
 
-// see takes an event in. A change of anything but its errors has an
-// attachment looked at, at once.
+// see takes in an event. A change of anything but its errors has the attachment checked at once.
 func (a *attacher) see(c world.Change) {
 	now, exists := c.Fact.(ledger.Attachment)
 	if !exists {
@@ -165,8 +161,8 @@ func (a *attacher) handle(va ledger.Attachment) {
 	})
 }
 
-// machine is the driver's name for the node: the CSINode's, else the one that
-// was noted when the attachment was made.
+// machine is the driver's name for the node: the CSINode's, else the name noted when the attachment was
+// made.
 func (a *attacher) machine(va ledger.Attachment) string {
 	if id := a.s.nodeID(va.Node); id != "" {
 		return id
@@ -178,7 +174,7 @@ func (a *attacher) call(va ledger.Attachment, w *task, v ledger.VolumeID, machin
 	a.s.disks.call(&a.caller, v, machine, !va.Deleting, func(e ledger.CallError) { a.end(va, w, e) })
 }
 
-// end writes what came of a call.
+// end writes the outcome of a call.
 func (a *attacher) end(va ledger.Attachment, w *task, e ledger.CallError) {
 	r := world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID, Error: e}
 	if va.Deleting {
@@ -203,7 +199,6 @@ func (a *attacher) rest(w *task) {
 	w.failed++
 }
 
-// due implements process.
 func (a *attacher) due() time.Time {
 	var t time.Time
 	if !a.awake() {
@@ -218,8 +213,8 @@ func (a *attacher) due() time.Time {
 	return t
 }
 
-// diskService carries out the calls of attachers, each in its own time; those
-// of one volume at one machine one after the other.
+// diskService carries out attachers' calls, each in its own time; calls for one volume at one machine run
+// in order.
 type diskService struct {
 	s     *Sim
 	calls []*diskCall
@@ -250,7 +245,7 @@ func (d *diskService) call(c *caller, v ledger.VolumeID, machine string, publish
 		publish: publish, deadline: d.s.Now().Add(callTimeout), then: then})
 }
 
-// called is the call that an action is about.
+// called is an action's call.
 func (d *diskService) called(arg string) *diskCall {
 	id, _, _ := strings.Cut(arg, " ")
 	return d.find(id)
@@ -267,7 +262,7 @@ func (d *diskService) find(id string) *diskCall {
 
 func (c *diskCall) deaf() bool { return c.given || c.caller.incarnation != c.incarnation }
 
-// turn says whether no older call of the volume at the machine is under way.
+// turn says whether no older call for the volume at the machine is in progress.
 func (d *diskService) turn(c *diskCall) bool {
 	for _, other := range d.calls {
 		if other == c {
@@ -280,7 +275,6 @@ func (d *diskService) turn(c *diskCall) bool {
 	return false
 }
 
-// offer implements process.
 func (d *diskService) offer(m *menu) {
 	for _, c := range d.calls {
 		if d.turn(c) {
@@ -303,7 +297,6 @@ func (d *diskService) offer(m *menu) {
 	}
 }
 
-// act implements process.
 func (d *diskService) act(what, arg string) bool {
 	_, text, _ := strings.Cut(arg, " ")
 	c := d.called(arg)
@@ -344,7 +337,7 @@ func (d *diskService) act(what, arg string) bool {
 	return true
 }
 
-// failure is what a call says that fails with a code of gRPC's 16.
+// failure is a failed call's error with one of gRPC's 16 codes.
 func failure(code string) ledger.CallError {
 	n, err := strconv.ParseInt(code, 10, 32)
 	if err != nil || n <= 0 {
@@ -361,7 +354,6 @@ func (d *diskService) effect(c *diskCall) {
 	}
 }
 
-// due implements process.
 func (d *diskService) due() time.Time {
 	var t time.Time
 	for _, c := range d.calls {

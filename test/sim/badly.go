@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// offerBadness offers what only runs with Badness have.
 func (f *faults) offerBadness(m *menu) {
 	for _, k := range f.s.kubelets {
 		f.offerBadNode(m, k)
@@ -71,7 +70,6 @@ func (f *faults) offerBadNode(m *menu, k *kubelet) {
 	}
 }
 
-// drawRefusal draws what is refused: of one object, or of all.
 func (f *faults) drawRefusal() world.Refusal {
 	rng := f.s.rng
 	r := world.Refusal{What: world.AllRefused()[rng.IntN(len(world.AllRefused()))]}
@@ -138,7 +136,7 @@ func (f *faults) actBadNode(k *kubelet, what string, v ledger.VolumeID) bool {
 	return true
 }
 
-// again is the name under which a PersistentVolume that has vanished comes back.
+// again is the name under which a vanished PersistentVolume comes back.
 func again(name string) (pv string, claim ledger.ClaimKey) {
 	return name + "-again", ledger.ClaimKey{Namespace: namespace, Name: strings.Replace(name, "pv", "c", 1) + "-again"}
 }
@@ -148,14 +146,13 @@ func (f *faults) imported(vanished string) bool {
 	return f.s.w.Get(world.Claims, claim.String()) != nil
 }
 
-// restore imports the disk of a PersistentVolume that has vanished.
+// restore imports the disk of a vanished PersistentVolume.
 func (f *faults) restore(vanished string) bool {
 	pv, claim := again(vanished)
 	return !f.imported(vanished) && f.s.w.Import(vanished, pv, claim)
 }
 
-// healBadness ends what only runs with Badness have; what is refused for good
-// stays.
+// healBadness ends the faults of Badness; permanent refusals stay.
 func (f *faults) healBadness() {
 	if !f.s.config.ForGood {
 		f.s.w.Refusals = nil
@@ -177,8 +174,8 @@ func (f *faults) healBadness() {
 	}
 }
 
-// deleteLostPods deletes the pods that are bound with a PersistentVolume which has vanished, and says whether there are
-// any: where their disk is back under another name, whoever began since does not know that they use it.
+// deleteLostPods deletes the bound pods with a vanished PersistentVolume, and says whether there are any:
+// if their disk is back under another name, a new process does not know that they use it.
 func (f *faults) deleteLostPods() bool {
 	lost := func(v ledger.PodVolume) bool {
 		claim, _ := f.s.w.Get(world.Claims, ledger.ClaimKey{Namespace: namespace, Name: v.Claim}.String()).(ledger.Claim)
@@ -195,8 +192,8 @@ func (f *faults) deleteLostPods() bool {
 	return any
 }
 
-// stranded says whether a volume is attached under the name of a PersistentVolume
-// that has vanished, or is to be: no attacher can take it away, or attach it.
+// stranded says whether a volume is, or will be, attached under the name of a vanished PersistentVolume: no
+// attacher can attach or detach it.
 func (s *Sim) stranded(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)

@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// judgeBooks: whoever grants, or proposes nodes, counts a slot at a node for what the API's objects have there, and for
-// nothing else. One that is counted for a volume which has left sends pods elsewhere, and as long as some other node takes
-// them nobody notices.
+// judgeBooks: a process that grants, or proposes nodes, counts exactly the slots of the API's objects at a
+// node. A counted slot of a departed volume sends pods elsewhere, unnoticed while other nodes take them.
 func (s *Sim) judgeBooks() {
 	for _, c := range s.controllers {
 		s.judgeBooksOf(c.observer)
@@ -29,7 +28,7 @@ func (s *Sim) judgeBooksOf(o *observer) {
 	known := o.snapshot()
 	for _, n := range s.nodeNames() {
 		if !s.reachable(n) {
-			continue // a Node before this one may have said what it has, and nobody has said otherwise
+			continue // an earlier Node may have reported it, without a contradiction
 		}
 		node, least, most := known.Node(n), int32(0), int32(0)
 		if node == nil {
@@ -37,9 +36,9 @@ func (s *Sim) judgeBooksOf(o *observer) {
 		}
 		for _, v := range node.At() {
 			switch p := known.Volume(v).NodeVolume(n); {
-			case s.bindsAt(v, n) || s.asksAt(v, n) || node.Doubts(v) || s.w.Disks.Lied[v] || s.vanished(v): // what is in doubt is asked about elsewhere
+			case s.bindsAt(v, n) || s.asksAt(v, n) || node.Doubts(v) || s.w.Disks.Lied[v] || s.vanished(v): // doubts are checked elsewhere
 				most += slotOf(v)
-			case p.TakesSlot() && !v.NoAttach(): // those take no slot, and whether they are in the way judgeAgreement asks
+			case p.TakesSlot() && !v.NoAttach(): // these take no slot; judgeAgreement checks whether they block
 				s.fault("%s counts %s as one of %s, where nothing has it, nor asks for it", o.caller.name, v, n)
 			}
 		}
@@ -57,7 +56,6 @@ func (s *Sim) judgeBooksOf(o *observer) {
 	}
 }
 
-// slotOf is how many slots a volume takes where it is.
 func slotOf(v ledger.VolumeID) int32 {
 	if v.Driver == driver {
 		return 1
@@ -65,7 +63,7 @@ func slotOf(v ledger.VolumeID) int32 {
 	return 0
 }
 
-// bindsAt says whether an object of the API has a volume at a node, whatever anybody remembers.
+// bindsAt says whether an object of the API has a volume at a node.
 func (s *Sim) bindsAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
 		if volumes, _ := s.w.VolumesOf(p); p.Phase != ledger.PodFinished && slices.Contains(volumes, v) {
@@ -88,15 +86,15 @@ func (s *Sim) bindsAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return slices.Contains(node.Reported, v) || h.Node == n && h.Stays
 }
 
-// asksAt says whether something else may have whoever reads the API count a volume at a node: a ticket that waits, a
-// hold, volumesInUse, or a pod whose claim is not bound, or was lost.
+// asksAt says whether something else may have a reader of the API count a volume at a node: a waiting
+// ticket, a hold, volumesInUse, or a pod with an unbound or lost claim.
 func (s *Sim) asksAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	node, _ := s.w.Node(n)
 	h, _ := s.w.Hold(v)
 	if slices.Contains(node.InUse, v) || v.NoAttach() && h.Node == n || s.usedAt(v, n) {
 		return true
 	}
-	if !v.IsReal() && !v.IsClaim() { // of a VolumeAttachment whose PersistentVolume whoever counts has not seen
+	if !v.IsReal() && !v.IsClaim() { // of a VolumeAttachment with a PersistentVolume that the counter has not seen
 		return slices.ContainsFunc(s.w.Keys(world.Attachments), func(key string) bool {
 			a, _ := s.w.Attachment(key)
 			_, there := s.w.Source(a)
@@ -121,8 +119,9 @@ func hasUnknown(known ledger.Snapshot, n ledger.NodeName) bool {
 	return node != nil && slices.ContainsFunc(node.At(), func(v ledger.VolumeID) bool { return !v.IsReal() && !v.IsClaim() })
 }
 
-// judgeAgreement: where a pod with a claim may go, all say the same. A scheduler that refuses a node which whoever leads would
-// grant leaves pods waiting, and one that proposes a node which that one refuses asks for it again and again.
+// judgeAgreement: all processes agree on the nodes for a pod with a claim. A scheduler that refuses a node
+// which the leader would grant leaves pods waiting; a scheduler that proposes a refused node asks for it
+// again and again.
 func (s *Sim) judgeAgreement(c *controller) {
 	leads := c.observer.snapshot()
 	for _, k := range s.schedulers {
@@ -135,7 +134,7 @@ func (s *Sim) judgeAgreement(c *controller) {
 			p := ledger.Pod{UID: "another", Namespace: namespace, Name: "another", Created: s.Now().Unix(), Volumes: []ledger.PodVolume{{Name: "v", Claim: claim.Key.Name}}}
 			for _, n := range s.nodeNames() {
 				if !s.reachable(n) || hasUnknown(o.snapshot(), n) || hasUnknown(leads, n) {
-					continue // no place for a pod, and who has watched it for longer knows more; or whoever has seen a PersistentVolume that has vanished since
+					continue // not a node for pods, and a process that has watched it longer knows more; or it has seen a PersistentVolume that has vanished since
 				}
 				grants := c.arbiter.Fit(leads, rules.PodRequest(leads, &p), n, s.Now())
 				proposes := c.arbiter.Fit(o.snapshot(), rules.PodRequest(o.snapshot(), &p), n, s.Now())

@@ -11,12 +11,11 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// cluster is the rest of Kubernetes: the node lifecycle controller, pod
-// garbage collection, a scheduler that knows nothing of Moorage, and a
-// provisioner that binds late claims.
+// cluster is the rest of Kubernetes: the node lifecycle controller, pod garbage collection, a scheduler
+// without Moorage, and a provisioner that binds late claims.
 type cluster struct {
 	s     *Sim
-	since map[ledger.NodeName]time.Time // since when a node is not Ready, or not there
+	since map[ledger.NodeName]time.Time // since when a node is not Ready, or missing
 	late  map[string]ledger.NodeName    // claims that may be bound, by name
 }
 
@@ -28,10 +27,10 @@ func newCluster(s *Sim) *cluster {
 const (
 	gracePeriod = 50 * time.Second  // until a silent node is Unknown
 	toleration  = 300 * time.Second // until its pods are evicted
-	quarantine  = 40 * time.Second  // until pods of a node that is gone are removed
+	quarantine  = 40 * time.Second  // until pods of a deleted node are removed
 )
 
-// provision lets the claims of a pod be bound: its scheduler has chosen a node. One that is lost stays so.
+// provision lets a pod's claims be bound: its scheduler has chosen a node. A lost claim stays lost.
 func (s *Sim) provision(pod string, n ledger.NodeName) {
 	p, _ := s.w.Pod(pod)
 	for _, v := range p.Volumes {
@@ -42,7 +41,6 @@ func (s *Sim) provision(pod string, n ledger.NodeName) {
 	}
 }
 
-// silent says whether a node's kubelet has not been heard of for long enough.
 func (c *cluster) silent(k *kubelet) bool {
 	if k.silent.IsZero() || c.s.Now().Sub(k.silent) < gracePeriod {
 		return false
@@ -51,7 +49,7 @@ func (c *cluster) silent(k *kubelet) bool {
 	return exists && n.Ready != ledger.ReadyUnknown
 }
 
-// evictable says whether a pod's node has not been Ready for long enough.
+// evictable says whether a pod's node was not Ready for long enough.
 func (c *cluster) evictable(p *ledger.Pod) bool {
 	since, noted := c.notReady(p.Node)
 	return p.Node != "" && noted && p.Phase == ledger.PodLive && c.s.Now().Sub(since) >= toleration
@@ -90,7 +88,6 @@ func (c *cluster) bindable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && past(c.s.scheduler[p.UID])
 }
 
-// offer implements process.
 func (c *cluster) offer(m *menu) {
 	for _, k := range c.s.kubelets {
 		if c.silent(k) {
@@ -123,7 +120,6 @@ func (c *cluster) offer(m *menu) {
 	}
 }
 
-// act implements process.
 func (c *cluster) act(what, arg string) bool {
 	first, second, _ := strings.Cut(arg, " ")
 	p, exists := c.s.w.Pod(first)
@@ -169,7 +165,6 @@ func (c *cluster) bindClaim(name string) bool {
 	return true
 }
 
-// due implements process.
 func (c *cluster) due() time.Time {
 	var t time.Time
 	for _, k := range c.s.kubelets {
@@ -189,7 +184,7 @@ func (c *cluster) due() time.Time {
 		}
 	}
 	if !t.IsZero() && !c.s.Now().Before(t) {
-		return time.Time{} // on offer already
+		return time.Time{} // already on offer
 	}
 	return t
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Config is one run's mix. The zero value is no cluster; ConfigFor draws one.
+// Config is one run's mix. The zero value is no cluster; ConfigFor draws a mix.
 type Config struct {
 	Seed    uint64
 	Steps   int          // actions until the faults end
-	Rates   [classes]int // of a thousand actions, how many are of each class; work is the rest
-	Warm    int          // of these, how many come before the first fault
+	Rates   [classes]int // actions of each class in a thousand; the rest is work
+	Warm    int          // steps before the first fault
 	Nodes   int
 	Volumes int
-	Pods    int   // that users may create
-	Limit   int32 // slots on each node; ledger.NoLimit for none
+	Pods    int   // the number that users may create
+	Limit   int32 // slots on each node, or ledger.NoLimit
 	Access  []ledger.Access
 	Late    int // claims that are bound when their first pod is placed
-	// Fresh has a claim and its volume made together with the first pod or ticket
-	// that names it, so that a watch may show any of them before the others.
+	// Fresh has a claim and its volume made together with the first pod or ticket that names it: a watch
+	// may show any of them first.
 	Fresh bool
 
 	Controllers int
@@ -37,16 +37,16 @@ type Config struct {
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
-	MaxUnreachable   int32         // nodes of a zone that may be unreachable meanwhile; 0: the share by default
-	Fences           bool          // somebody sets a condition on nodes whose machines are dead
-	CutsOff          bool          // the storage cuts off silent nodes, and lets them in when they have booted or have nothing mounted
-	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
+	MaxUnreachable   int32         // unreachable nodes permitted in a zone; 0: the default share
+	Fences           bool          // an actor sets a condition on the nodes of dead machines
+	CutsOff          bool          // the storage cuts off silent nodes, and lets them in after a boot or without mounts
+	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud names the machines that are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
-	Foreign    bool // some pods are bound by schedulers that know nothing of Moorage
+	Foreign    bool // schedulers without Moorage bind some pods
 	Manual     bool // users write tickets
-	Endless    bool // some of them last until somebody deletes them
-	Meddling   bool // users delete tickets, and pods at once
+	Endless    bool // some of them last until they are deleted
+	Meddling   bool // users delete tickets, and pods with force
 	Losses     bool
 	Kills      bool
 	Pauses     bool
@@ -55,24 +55,23 @@ type Config struct {
 	NodeFaults bool
 	Replace    bool // nodes are deleted, and machines replaced
 
-	Own       bool // moorage-attacher, else one like external-attacher
-	Looks     bool // the driver says where a volume is
+	Own       bool // moorage-attacher, else a sidecar like external-attacher
+	Looks     bool // the driver reports a volume's node
 	Stay      bool // --stay-attached, which needs moorage-attacher
 	Migration bool // the driver's policy allows live migration
 
-	// NoAttach has the first volume be of an in-tree plugin: it is attached without a VolumeAttachment.
+	// NoAttach has the first volume be an in-tree plugin's: it is attached without a VolumeAttachment.
 	NoAttach bool
 
 	// Conflicts has the API server answer a Binding with a conflict, and carry it out all the same.
 	Conflicts bool
 
-	Cooperative bool // kube-controller-manager attaches and detaches, too
+	Cooperative bool // kube-controller-manager also attaches and detaches
 
 	Badness
 }
 
-// ConfigFor draws the mix for a seed: some of the faults, not all, so that
-// what needs one of them is not drowned by the others.
+// ConfigFor draws a seed's mix: some of the faults, so that the rest does not drown the effects of each.
 func ConfigFor(seed uint64) Config {
 	rng := rand.New(rand.NewPCG(seed, 0x636f6e666967))
 	often := func() bool { return rng.IntN(2) == 0 }
@@ -114,14 +113,13 @@ func ConfigFor(seed uint64) Config {
 	c.Own = often()
 	c.Looks = c.Own && often()
 	if c.Stay = c.Own && often(); c.Stay {
-		c.DiskFaults = true // it is for detaches that fail
+		c.DiskFaults = true // it is for failing detaches
 	}
 	if c.Migration = seldom() && c.Volumes == 1; c.Migration {
 		c.Manual = true
 	}
 	if c.Cooperative = seldom(); c.Cooperative {
-		// A Node that is made again has kube-controller-manager detach what is
-		// mounted.
+		// After a Node is made again, kube-controller-manager detaches mounted volumes.
 		c.Stay, c.Migration, c.Replace = false, false, false
 	}
 	if seed%8 == 6 {
@@ -146,8 +144,7 @@ func ConfigFor(seed uint64) Config {
 	return c
 }
 
-// extend draws what one run in eight has besides; what the others have does not
-// depend on it, nor do the seeds that are noted somewhere.
+// extend draws additions for one run in eight. The other runs, and the noted seeds, do not depend on it.
 func (c *Config) extend(often func() bool) {
 	c.Fresh, c.Endless = often(), often()
 	if c.Volumes > 1 && !c.Cooperative && often() {
@@ -170,7 +167,6 @@ func (c *Config) extend(often func() bool) {
 	}
 }
 
-// volume is the one that a claim is bound to from the beginning.
 func (c Config) volume(i int) ledger.VolumeID {
 	v := volumeOf("v" + strconv.Itoa(i+1))
 	if c.NoAttach && i == 0 {
@@ -179,10 +175,9 @@ func (c Config) volume(i int) ledger.VolumeID {
 	return v
 }
 
-// fencedCondition is what somebody says of dead machines.
 const fencedCondition = "fenced.moorage.dev/sim"
 
-// furnish puts up the cluster that the run begins with.
+// furnish sets up the run's initial cluster.
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
@@ -236,10 +231,10 @@ func (s *Sim) furnish() {
 	}
 }
 
-// firstMachine is the first machine of a node; those that replace it have other numbers.
+// firstMachine is the first machine of a node; its replacements have other numbers.
 func firstMachine(n ledger.NodeName) string { return string(n) + "#1" }
 
-// claims lists the claims that there are, or may come to be.
+// claims lists the present and possible claims.
 func (s *Sim) claims() []string {
 	if len(s.faults.vanished) == 0 && s.firstClaims != nil {
 		return s.firstClaims
@@ -262,17 +257,16 @@ func (s *Sim) claims() []string {
 	return list
 }
 
-// provide makes claims that are not there yet, and the volumes of those that are
-// bound from the beginning.
+// provide makes missing claims, and the volumes of claims that are bound from the beginning.
 func (s *Sim) provide(claims ...string) {
 	for _, name := range claims {
 		key := ledger.ClaimKey{Namespace: namespace, Name: name}
 		if s.w.Get(world.Claims, key.String()) != nil {
 			continue
 		}
-		i := slices.Index(s.claims(), name) // those that were imported are there
+		i := slices.Index(s.claims(), name) // imported claims exist
 		switch {
-		case i < 0: // of a run that was written down with another mix
+		case i < 0: // of a run that was recorded with another mix
 		case i >= s.config.Volumes:
 			s.w.Put(ledger.Claim{Key: key, UID: name, Class: "late", Access: ledger.AccessNode})
 		default:

@@ -12,15 +12,15 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// controller is one process of moorage-controller: its queues and its
-// execution are the simulator's, what it decides is the real core's.
+// controller is one process of moorage-controller: its queues and execution are the simulator's, its
+// decisions the real core's.
 type controller struct {
 	caller
 	s        *Sim
 	arbiter  rules.Arbiter
 	observer *observer
 	role     role
-	ready    time.Time // role waiting: until when
+	ready    time.Time // role waiting: the end of the wait
 	taking   bool
 
 	volumes *queue[ledger.VolumeID]
@@ -29,18 +29,19 @@ type controller struct {
 	pauses  *protocol.Pauses
 	refused protocol.TicketPauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
-	decided map[string]decision  // by tickets' UIDs: the last one
+	decided map[string]decision  // by tickets' UIDs: the last decision
 
 	memory    *protocol.Memory
-	tried     map[string]bool // to take over, tickets by UID
+	tried     map[string]bool // in the take-over, tickets by UID
 	writes    map[ledger.NodeName]*batch
 	lists     map[ledger.NodeName]*batch
 	outlasted []pause
-	looked    int64 // when the read of a Node was served whose answer is followed now; 0: none is
-	audited   int   // the observer's changes when they were audited last
+	looked    int64 // when the followed answer's read of a Node was served; 0: none
+	audited   int   // the observer's changes at the last audit
 }
 
-// decision is when a ticket was decided on: the world's version, and that up to which the pods had been seen.
+// decision is when a ticket was decided on: the world's version, and the version up to which the pods had
+// been seen.
 type decision struct{ at, seen int64 }
 
 // pause is the end of a wait.
@@ -70,8 +71,7 @@ func (c *controller) forget() {
 	c.memory = &protocol.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
-// touched hands everything that is touched to whoever decides on it. What a step of
-// this process has noted itself ends no pause.
+// touched hands all touched keys to their deciders. A change by this process's own step ends no pause.
 func (c *controller) touched(t ledger.Touched) {
 	look := protocol.Wake(t, c.observer.snapshot())
 	for _, v := range look.Volumes {
@@ -88,7 +88,7 @@ func (c *controller) touched(t ledger.Touched) {
 	}
 }
 
-// all wakes everything, as a term begins with.
+// all wakes everything, at the beginning of a term.
 func (c *controller) all() {
 	s := c.observer.snapshot()
 	for v := range s.Volumes() {
@@ -99,7 +99,6 @@ func (c *controller) all() {
 	}
 }
 
-// offer implements process.
 func (c *controller) offer(m *menu) {
 	if !c.awake() {
 		return
@@ -117,7 +116,6 @@ func (c *controller) offer(m *menu) {
 	c.tickets.offer(m, 10, c.name, "tend")
 }
 
-// act implements process.
 func (c *controller) act(what, arg string) bool {
 	if !c.awake() {
 		return false
@@ -155,7 +153,6 @@ func (c *controller) wake() bool {
 	return true
 }
 
-// due implements process.
 func (c *controller) due() time.Time {
 	if !c.awake() {
 		return time.Time{}
@@ -176,7 +173,7 @@ func (c *controller) due() time.Time {
 	return earlier(earlier(t, c.volumes.next()), earlier(c.grants.next(), c.tickets.next()))
 }
 
-// plan does what the plan for one volume says: all steps side by side.
+// plan carries out the plan for one volume: all steps in parallel.
 func (c *controller) plan(v ledger.VolumeID) bool {
 	if !c.volumes.start(v) {
 		return false
@@ -206,9 +203,8 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	return true
 }
 
-// takeOver does what a new leader begins with, one thing after the other: what
-// protocol lists, then one try to take over each ticket in doubt. What that did not
-// take over is tried again when the ticket is looked at.
+// takeOver runs a new leader's first tasks in order: protocol's list, then one try to take over each ticket
+// in doubt. A failed one is retried when the ticket is checked.
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
 	tasks := c.memory.TakeOver(c.observer.snapshot())
@@ -230,7 +226,7 @@ func (c *controller) takeOver() {
 	c.all()
 }
 
-// doubted takes the next ticket over that is in doubt and was not tried yet.
+// doubted takes over the next untried ticket in doubt.
 func (c *controller) doubted() []protocol.Task {
 	for _, key := range c.s.keys(c.observer, world.Tickets) {
 		if t := c.observer.snapshot().Ticket(world.TicketKey(key)); t != nil && t.InDoubt && !c.tried[t.UID] {
@@ -241,7 +237,7 @@ func (c *controller) doubted() []protocol.Task {
 	return nil
 }
 
-// keys lists what an observer knows of a kind, sorted.
+// keys lists an observer's known objects of a kind, sorted.
 func (s *Sim) keys(o *observer, k world.Kind) []string {
 	list := make([]string, 0, len(o.store[k])+len(o.ahead[k]))
 	for key := range o.store[k] {

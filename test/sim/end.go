@@ -14,7 +14,7 @@ import (
 
 func start() time.Time { return world.Start() }
 
-// judgeEnd judges a run in which nothing moves any more.
+// judgeEnd judges a run at rest.
 func (s *Sim) judgeEnd() {
 	leader := s.leader()
 	if leader == nil {
@@ -33,8 +33,8 @@ func (s *Sim) judgeEnd() {
 	s.judgeAgreement(leader)
 }
 
-// judgeTelling: what whoever leads does not believe a node about, while a VolumeAttachment may let somebody detach it, the
-// VolumeHold tells whoever leads next: of which boot that is. Nothing else does.
+// judgeTelling: if the leader doubts a node about a volume, and a VolumeAttachment permits its detach, the
+// VolumeHold tells the next leader, with the boot. Nothing else does.
 func (s *Sim) judgeTelling(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
 		return
@@ -52,7 +52,7 @@ func (s *Sim) judgeTelling(c *controller) {
 	}
 }
 
-// judgeDoubts: nobody disbelieves a node about a volume for longer than there is a reason to.
+// judgeDoubts: a doubt about a volume at a node lasts only while there is a reason.
 func (s *Sim) judgeDoubts(leader *controller) {
 	var observers []*observer
 	for _, c := range s.controllers {
@@ -74,7 +74,7 @@ func (s *Sim) judgeDoubts(leader *controller) {
 	}
 }
 
-// leader is the controller that leads; nil when none does.
+// leader is the leading controller; nil: none.
 func (s *Sim) leader() *controller {
 	for _, c := range s.controllers {
 		if c.awake() && c.role == leading && c.leads() {
@@ -84,7 +84,6 @@ func (s *Sim) leader() *controller {
 	return nil
 }
 
-// fresh is a ledger that has just listed everything.
 func (s *Sim) fresh() ledger.Snapshot {
 	l := ledger.New()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
@@ -100,8 +99,7 @@ func (s *Sim) fresh() ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// judgeDecisions: whoever leads has nothing left to do, neither on what it
-// knows nor on what it would know if it began anew.
+// judgeDecisions: the leader has no work left, by its own facts or by a new leader's.
 func (s *Sim) judgeDecisions(c *controller) {
 	s.tell(c, c.arbiter.Audit(c.observer.snapshot(), s.Now()))
 	if len(s.w.Refusals) > 0 {
@@ -112,21 +110,20 @@ func (s *Sim) judgeDecisions(c *controller) {
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
 		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) || provedAbsent(c, v.Volume) {
-			// A new leader would not know of the doubt, wherever that is, and take it out of
-			// the hold (docs/internals/invariants.md, I3); nor whose the volume was when the
-			// claim was lost; nor of a use that no object names any more; nor by which name
-			// of the machine a volume was attached first; nor that somebody has read that
-			// volumesAttached does not name a volume without VolumeAttachments.
+			// A new leader would not know some facts: the doubt, wherever it is, which it would take out of
+			// the hold (docs/internals/invariants.md, I3); the volume's user before the claim was lost; a
+			// use that no object names any more; the machine's name in the first attach; or a read that
+			// showed the absence of a volume without VolumeAttachments in volumesAttached.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
 	}
 }
 
-// doubted says whether whoever leads does not believe a node about a volume, which
-// stays there until the machine boots anew. Any node: the empty name. Nothing is in doubt at a node
-// whose machine has booted since nothing moved any more, unless it is not the first one of the name, or the ledger does not
-// know in which boot the volume may be mounted (docs/internals/simulation.md, known and open).
+// doubted says whether the leader doubts a node about a volume, which stays there until the machine boots.
+// Any node: the empty name. Nothing is in doubt at a node whose machine has booted since the rest began,
+// unless it is not the first machine of the name, or the ledger does not know the boot in which the volume
+// may be mounted (docs/internals/simulation.md, known and open).
 func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
@@ -137,9 +134,9 @@ func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 	})
 }
 
-// remembered says whether whoever leads counts a volume as in use at a node only since
-// an earlier Node of that name said so. A hold that has it taken from there by force says
-// so for as long as the leader does; a new one knows of no use, and drops it.
+// remembered says whether the leader counts a volume as in use at a node only because an earlier Node of
+// that name said so. A hold with its forced detach there says so while the leader does; a new leader knows
+// no use, and drops it.
 func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
 	v, fresh := c.observer.snapshot().Volume(id), s.fresh().Volume(id)
 	return v != nil && fresh != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
@@ -148,8 +145,7 @@ func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
 	})
 }
 
-// judgePods: every pod runs, or says what it waits for; and it does not wait
-// for what is there.
+// judgePods: each pod runs, or names a cause for its wait that exists.
 func (s *Sim) judgePods(c *controller) {
 	f := s.fresh()
 	for _, key := range s.w.Keys(world.Pods) {
@@ -168,8 +164,8 @@ func (s *Sim) judgePods(c *controller) {
 	}
 }
 
-// vanished says whether a volume's PersistentVolume has vanished, whether it came back
-// under another name or not.
+// vanished says whether a volume's PersistentVolume has vanished, with or without a return under another
+// name.
 func (s *Sim) vanished(v ledger.VolumeID) bool {
 	return slices.ContainsFunc(s.faults.vanished, func(name string) bool {
 		gone, vanished := s.w.Vanished(name)
@@ -185,9 +181,8 @@ func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 	return s.kubelets[i]
 }
 
-// judgePending: a pod that no node takes is told why, and a node that would
-// take it would have been found: one that would do so by the rules of the core, and one
-// at which nothing is in its way.
+// judgePending: a pod without a node is told why, and no node would take it: neither by the core's rules,
+// nor by the absence of any obstacle.
 func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	r := rules.PodRequest(f, &p)
 	volumes, _ := s.w.VolumesOf(p)
@@ -200,7 +195,7 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 			s.fault("pod %s waits to be placed, and nothing is in its way at %s", p.UID, n)
 		}
 		v := c.arbiter.Fit(f, r, n, s.Now())
-		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) && !s.lostAt(n) { // others know who used it before
+		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) && !s.lostAt(n) { // others know its earlier users
 			s.fault("pod %s waits to be placed, and %s would take it", p.UID, n)
 		} else if !v.Allowed() && len(v.Reasons) == 0 {
 			s.fault("pod %s is refused at %s without a reason", p.UID, n)
@@ -208,16 +203,16 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	}
 }
 
-// lostAt says whether a pod at a node uses a volume whose PersistentVolume has vanished: it has a slot
-// there for whoever has seen that.
+// lostAt says whether a pod at a node uses a volume whose PersistentVolume has vanished: processes that saw
+// it count a slot there.
 func (s *Sim) lostAt(n ledger.NodeName) bool {
 	return slices.ContainsFunc(s.w.PodsAt(n), func(p ledger.Pod) bool {
 		return p.Phase != ledger.PodFinished && slices.ContainsFunc(s.w.Judge.UsedBy(s.w, p), s.vanished)
 	})
 }
 
-// judgeWaiting: a bound pod that does not run waits for a volume that somebody
-// else has, who lives; or for one that nobody can keep safe any more.
+// judgeWaiting: a bound pod that does not run waits for a volume that another living user has, or that no
+// controller can keep safe any more.
 func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
@@ -234,9 +229,9 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	}
 }
 
-// full says whether a node lacks slots for all of a pod's volumes beside others' volumes, so that the pod gets none:
-// schedulers that bind beside each other, and tickets, do not know of each other; and a limit is known only once its
-// driver has registered.
+// full says whether a node lacks slots for all of a pod's volumes beside others, so that the pod gets none:
+// parallel schedulers, and tickets, do not know of each other, and a limit is known only after its driver
+// has registered.
 func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	if v.NoAttach() {
 		return false
@@ -259,9 +254,9 @@ func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.Volume
 	})
 }
 
-// looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
-// doubt, in the boot in doubt, can read all, and the volume is not mounted there. Where the hold has the volume granted for another
-// machine of the name, nobody asks it (docs/internals/simulation.md, known and open).
+// looked says whether a look of moorage-node would end all doubts about a volume: it runs at each doubted
+// node, in the doubted boot, can read all, and the volume is not mounted there. If the hold has the volume
+// granted for another machine of the name, it is not asked (docs/internals/simulation.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false
@@ -292,8 +287,7 @@ func (s *Sim) keptDetached(v ledger.VolumeID) bool {
 	return false
 }
 
-// judgeDetached: a ticket that keeps its volumes from every node is told that they are at none, as
-// soon as they are.
+// judgeDetached: a ticket for detached volumes is told as soon as they are at no node.
 func (s *Sim) judgeDetached() {
 	for _, key := range s.w.Keys(world.Tickets) {
 		t, _ := s.w.Ticket(world.TicketKey(key))
@@ -303,7 +297,6 @@ func (s *Sim) judgeDetached() {
 	}
 }
 
-// somewhere says whether anything shows a volume at a node.
 func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		if a, _ := s.w.Attachment(key); ledger.AttachmentName(v, a.Node) == a.Name {
@@ -318,8 +311,8 @@ func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	return len(s.w.Disks.At[v]) > 0 || s.vanished(v)
 }
 
-// claimedElsewhere says whether somebody at another node has a volume, or had it by a claim that was lost. Two pods
-// that wait at two nodes are not in each other's way: one of them has it, or is to get it.
+// claimedElsewhere says whether a user at another node has a volume, or had it by a lost claim. Two pods
+// that wait at two nodes don't block each other: one of them has it, or gets it.
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
@@ -337,8 +330,8 @@ func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	return false
 }
 
-// shownAt says whether an exclusive volume is at a node, or is to be: its hold, a VolumeAttachment or volumesAttached
-// says so, or a machine has it. That volumesInUse names it says nothing: a pod may wait for it there.
+// shownAt says whether an exclusive volume is at a node, or will be, by its hold, a VolumeAttachment,
+// volumesAttached, or a machine. volumesInUse does not count: a pod may wait for it there.
 func (s *Sim) shownAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	h, _ := s.w.Hold(v)
 	_, exists := s.w.Attachment(ledger.AttachmentName(v, n))
@@ -348,9 +341,9 @@ func (s *Sim) shownAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return h.Node == n || exists || slices.Contains(node.Reported, v) || k != nil && k.machine.Uses(v) || slices.ContainsFunc(s.w.Disks.At[v], has)
 }
 
-// strayElsewhere says whether a volume is attached at another node for a request of a controller that
-// was killed: nobody detaches that before kube-controller-manager starts again, and
-// moorage-attacher attaches it nowhere else meanwhile.
+// strayElsewhere says whether a volume is attached at another node for a request of a killed
+// kube-controller-manager: only its next start detaches that, and moorage-attacher attaches it nowhere else
+// meanwhile.
 func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -361,9 +354,9 @@ func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
 	return false
 }
 
-// replaced says whether a volume is attached to a machine that was replaced by
-// another of its name: to take it from there takes a person. Whoever leads goes by the name
-// by which it was attached first, though the attacher has attached it by the other one since.
+// replaced says whether a volume is attached to a machine that another machine of its name has replaced:
+// only a person can detach it. The leader uses the name of the first attach, although the attacher has used
+// the other since.
 func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -372,7 +365,7 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 			return true
 		}
 		if m := s.w.Machines[a.NodeID]; at == v && a.Attached && m != nil && s.w.AtReplaced(m, v) {
-			return true // the mark of an attacher that has called for the machine before was late
+			return true // an attacher that had called for the earlier machine marked it late
 		}
 	}
 	known := c.observer.snapshot().Volume(v)
@@ -382,7 +375,7 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// stamped says whether a VolumeAttachment has ever named a node by this name of the driver.
+// stamped says whether a VolumeAttachment ever had this driver's name of a node.
 func (s *Sim) stamped(uid, nodeID string) bool {
 	return slices.ContainsFunc(s.logs[world.Attachments], func(c world.Change) bool {
 		a, ok := c.Fact.(ledger.Attachment)
@@ -390,8 +383,8 @@ func (s *Sim) stamped(uid, nodeID string) bool {
 	})
 }
 
-// provedAbsent says whether a controller has proved of a volume without VolumeAttachments that it is not reported at
-// the node that its hold names.
+// provedAbsent says whether a controller has proved that a volume without VolumeAttachments is not reported
+// at its hold's node.
 func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	known := c.observer.snapshot().Volume(v)
 	return v.NoAttach() && known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
@@ -399,7 +392,7 @@ func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// judgeLeaks: what nobody uses is attached nowhere.
+// judgeLeaks: an unused volume is attached nowhere.
 func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -429,8 +422,7 @@ func (s *Sim) judgeLeaks(c *controller) {
 	}
 }
 
-// usedAt says whether a pod or ticket at a node uses a volume, also one whose claim was
-// lost.
+// usedAt says whether a pod or ticket at a node uses a volume, also with a lost claim.
 func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
 		if p.Phase != ledger.PodFinished && (slices.Contains(s.w.Judge.UsedBy(s.w, p), v) || s.lostBy(p, v)) {
@@ -445,8 +437,8 @@ func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return false
 }
 
-// triedInVain says whether the status of a ticket that asks for a volume is refused for good: it is granted again
-// and again, and each time the volume begins to leave where it is, and does not.
+// triedInVain says whether the status of a ticket for a volume is refused permanently: it is granted again
+// and again, and each time the volume begins to leave its place, and does not.
 func (s *Sim) triedInVain(v ledger.VolumeID) bool {
 	return len(s.w.Refusals) > 0 && slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
 		t, _ := s.w.Ticket(world.TicketKey(key))
@@ -454,8 +446,8 @@ func (s *Sim) triedInVain(v ledger.VolumeID) bool {
 	})
 }
 
-// lostBy says whether a claim of a pod led to a volume until its PersistentVolume
-// vanished: a leader that saw this late has counted the pod as the volume's user.
+// lostBy says whether a pod's claim had a volume until its PersistentVolume vanished: a leader that saw
+// this late has counted the pod as the volume's user.
 func (s *Sim) lostBy(p ledger.Pod, v ledger.VolumeID) bool {
 	return slices.ContainsFunc(p.Volumes, func(pv ledger.PodVolume) bool {
 		lost, ok := s.w.LostBy(ledger.ClaimKey{Namespace: p.Namespace, Name: pv.Claim})
@@ -463,7 +455,7 @@ func (s *Sim) lostBy(p ledger.Pod, v ledger.VolumeID) bool {
 	})
 }
 
-// reachable says whether a node's kubelet is there to let go.
+// reachable says whether a node's kubelet can let go.
 func (s *Sim) reachable(n ledger.NodeName) bool {
 	k := s.kubeletOf(n)
 	return k != nil && k.working()

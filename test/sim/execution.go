@@ -11,15 +11,13 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// do carries a task out, one request after the other, and tells what came of it
-// when its effect is known to the ledger. What is sent, and what follows from an
-// answer, is the product's (internal/protocol).
+// do carries a task out, one request after the other, and reports its end when the ledger knows its effect.
+// The requests and the meaning of answers are the product's (internal/protocol).
 func (c *controller) do(t protocol.Task, then func(protocol.End)) {
 	t, m := c.memory.Next(t, c.observer.snapshot(), c.s.Now())
 	c.follow(t, m, then)
 }
 
-// follow does what protocol says is next for a task.
 func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol.End)) {
 	for _, e := range m.Tell {
 		c.observer.apply(e)
@@ -36,8 +34,7 @@ func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol
 	}
 }
 
-// send sends a task's request. Changes of a node, and lists of its pods, share
-// requests.
+// send sends a task's request. Changes of a node, and lists of its pods, share requests.
 func (c *controller) send(t protocol.Task, r protocol.Request, then func(protocol.End)) {
 	e := &entry{r, func(a protocol.Answer) {
 		t, m := c.memory.Answer(t, a, c.observer.snapshot(), c.s.Now())
@@ -93,7 +90,6 @@ func (c *controller) write(op string, r protocol.Request, sent world.Request, th
 	})
 }
 
-// requestOp names a request among its process's requests.
 func requestOp(t protocol.Task, r protocol.Request) string {
 	switch r.Do {
 	case protocol.GetObject:
@@ -122,12 +118,11 @@ func requestOp(t protocol.Task, r protocol.Request) string {
 	return stepOp(t.Step)
 }
 
-// stepOp names a step.
 func stepOp(s rules.Step) string {
 	return fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
 }
 
-// batch is what waits for a request of its node to end, to go into the next.
+// batch holds the entries for the next request about a node.
 type batch struct {
 	busy    bool
 	pending []*entry
@@ -139,8 +134,7 @@ type entry struct {
 	then    func(protocol.Answer)
 }
 
-// join puts a request into the next one about its node. When none is under way,
-// that begins at once.
+// join adds an entry to the next request about its node. If none is in flight, the request begins at once.
 func (c *controller) join(of map[ledger.NodeName]*batch, e *entry, send func(ledger.NodeName, []*entry, func())) {
 	n := e.request.Node
 	b := of[n]
@@ -165,7 +159,7 @@ func (c *controller) drain(b *batch, n ledger.NodeName, send func(ledger.NodeNam
 	send(n, entries, func() { c.drain(b, n, send) })
 }
 
-// writeNode writes all changes of a batch that fit, with one patch.
+// writeNode writes all fitting changes of a batch with one patch.
 func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func()) {
 	node, known := c.observer.get(world.Nodes, string(n)).(ledger.NodeState)
 	var changes []protocol.Change
@@ -191,7 +185,6 @@ func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func())
 	})
 }
 
-// listPods lists a node's pods, for all that asked before.
 func (c *controller) listPods(n ledger.NodeName, entries []*entry, next func()) {
 	r := entries[0].request
 	c.write("list pods of "+string(n), r, world.Sent(r, false), func(a protocol.Answer) {

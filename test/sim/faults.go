@@ -13,10 +13,10 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// faults kills, pauses, cuts and breaks, and starts things again.
+// faults kills, pauses, cuts, breaks and restarts things.
 type faults struct {
 	s        *Sim
-	machines int                     // how many were replaced
+	machines int                     // the number of replaced ones
 	vanished []string                // PersistentVolumes
 	cutIn    map[ledger.NodeName]int // the boot in which a machine was cut off
 }
@@ -27,7 +27,6 @@ type victim interface {
 	restart()
 }
 
-// victims lists the processes that can be killed, by name.
 func (f *faults) victims() map[string]victim {
 	all := map[string]victim{"attacher": f.s.attacher}
 	if f.s.manager != nil {
@@ -61,7 +60,6 @@ func (f *faults) caller(name string) *caller {
 	return nil
 }
 
-// offer implements process.
 func (f *faults) offer(m *menu) {
 	if !f.s.faulty {
 		return
@@ -74,7 +72,7 @@ func (f *faults) offer(m *menu) {
 	}
 	f.offerProcess(m, f.s.attacher.self())
 	if f.s.manager != nil {
-		f.offerKill(m, &f.s.manager.caller) // one that stops for seconds is not kept apart from (docs/decisions/0008)
+		f.offerKill(m, &f.s.manager.caller) // a pause of seconds is tolerated (docs/decisions/0008)
 	}
 	for _, k := range f.s.kubelets {
 		f.offerProcess(m, &k.caller)
@@ -106,8 +104,8 @@ func (f *faults) offerKill(m *menu, c *caller) {
 	}
 }
 
-// vouched says whether a process is the kubelet of a machine that is back, and whose Node still has
-// the taint: that vouches for it (the residual risk of a stale taint).
+// vouched says whether a process is the kubelet of a returned machine whose Node still has the taint, which
+// still vouches (the residual risk of a stale taint).
 func (f *faults) vouched(name string) bool {
 	n, exists := f.s.w.Node(ledger.NodeName(name))
 	return exists && n.OutOfService
@@ -128,7 +126,7 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	switch {
 	case !k.process().Linked:
 		m.addTo(cure, 2, "fault", "join", k.name)
-	case !exists || !n.OutOfService: // the taint of a machine that is back vouches for it
+	case !exists || !n.OutOfService: // the taint of a returned machine still vouches
 		m.addTo(harm, 1, "fault", "cut", k.name)
 	}
 	if k.machine.Powered {
@@ -138,7 +136,7 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	case exists && n.OutOfService && k.working():
 		m.addTo(cure, 3, "fault", "untaint", k.name)
 	case exists && !n.OutOfService && k.machine.Dead():
-		m.addTo(cure, 2, "fault", "taint", k.name) // by somebody who has looked
+		m.addTo(cure, 2, "fault", "taint", k.name) // by a person who has looked
 	}
 	if f.s.config.Fences && exists {
 		switch {
@@ -177,7 +175,6 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	}
 }
 
-// act implements process.
 func (f *faults) act(what, arg string) bool {
 	name, rest, _ := strings.Cut(arg, " ")
 	c := f.caller(name)
@@ -203,8 +200,8 @@ func (f *faults) act(what, arg string) bool {
 	return true
 }
 
-// mayBeLetIn says whether nothing is left of what a machine had mounted when its storage cut it
-// off: its Node is Ready, and it has booted since, or nothing is mounted there.
+// mayBeLetIn says whether no mount is left from before a machine was cut off: its Node is Ready, and it has
+// booted since, or nothing is mounted there.
 func (f *faults) mayBeLetIn(k *kubelet) bool {
 	n, _ := f.s.w.Node(k.node)
 	return n.Ready == ledger.ReadyTrue && k.working() && f.nothingLeft(k)
@@ -281,7 +278,7 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 		f.s.w.CutOff(name, driver)
 	case what == "let-in" && f.mayBeLetIn(k):
 		f.s.w.LetIn(name)
-	case what == "uncut" && !k.machine.Cut: // whoever set the condition sees that another machine is there
+	case what == "uncut" && !k.machine.Cut: // the condition's author sees that another machine is there
 		n.CutOff = nil
 		f.s.w.Put(n)
 	case what == "cloud-off" && !k.machine.Powered, what == "cloud-on":
@@ -311,8 +308,8 @@ func (f *faults) limit(name ledger.NodeName, arg string) bool {
 	return true
 }
 
-// heal ends all faults: what is down comes back, but for some nodes that stay
-// down for good, as a person has found out and says so.
+// heal ends all faults: everything comes back, except some nodes that stay down for good, with a person's
+// taint.
 func (f *faults) heal() {
 	f.s.net.down = false
 	f.healBadness()
@@ -354,5 +351,4 @@ func (f *faults) healNode(k *kubelet) {
 	f.limit(k.node, strconv.Itoa(int(f.s.config.Limit)))
 }
 
-// due implements process.
 func (f *faults) due() time.Time { return time.Time{} }

@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// relist takes a kind in as it is now, as an informer does whose watch had a gap: what was made and deleted meanwhile is
-// not shown, what was made again comes in the place of the one before, and deletions come last.
+// relist takes in a kind's present state, like an informer after a watch gap: short-lived objects are not
+// shown, a recreated object replaces its predecessor, and deletions come last.
 func (o *observer) relist(k world.Kind) {
 	changes := newest(o.s.logs[k][o.at[k]:])
 	o.at[k] = len(o.s.logs[k])
@@ -27,7 +27,8 @@ func (o *observer) relist(k world.Kind) {
 	}
 }
 
-// vanished are the objects of a kind that answers showed, and that went in a gap of the watch: it never shows them.
+// vanished are the objects of a kind that answers showed, and that ended in a watch gap: the watch never
+// shows them.
 func (o *observer) vanished(k world.Kind) (keys []string) {
 	for key, e := range o.ahead[k] {
 		if o.store[k][key] == nil && world.VersionOf(e) <= o.handled[k] {
@@ -38,7 +39,7 @@ func (o *observer) vanished(k world.Kind) (keys []string) {
 	return keys
 }
 
-// sweepVanished takes in that those have gone, as a feed of internal/watch does; without the time that it waits before.
+// sweepVanished takes in their end, as a feed of internal/watch does, but without its wait.
 func (o *observer) sweepVanished(k world.Kind) bool {
 	keys := o.vanished(k)
 	for _, key := range keys {

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// grantAt decides on the pending tickets of one node, as internal/tickets does;
-// what is decided is written side by side.
+// grantAt decides on one node's pending tickets, as internal/tickets does; the writes run in parallel.
 func (c *controller) grantAt(n ledger.NodeName) bool {
 	if !c.grants.start(n) {
 		return false
@@ -50,7 +49,7 @@ func (c *controller) round(n ledger.NodeName) {
 
 func (c *controller) leftAlone(t *ledger.Ticket) time.Duration { return c.refused.Left(t, c.s.Now()) }
 
-// together is how two attempts ended whose errors are joined (errors.Join, protocol.AttemptEnd).
+// together is the end of two attempts with joined errors (errors.Join, protocol.AttemptEnd).
 func together(a, b protocol.End) protocol.End {
 	if a == protocol.Finished || b == protocol.Stale {
 		return b
@@ -58,7 +57,6 @@ func together(a, b protocol.End) protocol.End {
 	return a
 }
 
-// answer writes what a decision says.
 func (c *controller) answer(d protocol.Decided, then func(protocol.End)) {
 	t := d.Ticket
 	c.s.note("%s decides on ticket %s at %s: %s %s", c.name, t.ID.Name, t.Node, d.Verdict.Outcome, d.Verdict.First().Code)
@@ -70,14 +68,13 @@ func (c *controller) answer(d protocol.Decided, then func(protocol.End)) {
 	c.do(task, then)
 }
 
-// says says whether a ticket's status, as it was decided on, is what a task would
-// write.
+// says says whether a ticket's status, at the decision, equals a task's write.
 func (c *controller) says(t protocol.Task) bool {
 	r := t.Commit
 	return r.Phase == t.Ticket.Phase && string(r.Verdict.First().Code) == t.Ticket.Reason
 }
 
-// tend looks at a ticket apart from granting it.
+// tend handles a ticket, except its grant.
 func (c *controller) tend(id ledger.TicketID) bool {
 	if !c.tickets.start(id) {
 		return false
@@ -110,8 +107,8 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	return true
 }
 
-// satisfied is the write of condition Satisfied of a ticket, as controller/ticket makes it, if
-// the condition is to change.
+// satisfied is the write of a ticket's condition Satisfied, as controller/ticket makes it, if the condition
+// must change.
 func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if !c.s.config.Asked || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return protocol.Task{}, false
@@ -129,7 +126,7 @@ func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (protocol.Ta
 	return task, true
 }
 
-// left is how long a ticket has left to live; 0 when it has no end.
+// left is the rest of a ticket's life; 0: no end.
 func (c *controller) left(t *ledger.Ticket) time.Duration {
 	if t.TTLSeconds == 0 {
 		return 0

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// keeper is a process whose offers stay as they are as long as it does nothing, gets
-// no answer, no fault or user acts, nothing is written to the API server, and its time
-// (due) has not come.
+// keeper is a process whose offers stay the same while it does nothing and gets no answer, no fault or user
+// acts, the API server gets no write, and its time (due) has not come.
 type keeper interface {
 	process
 	self() *caller
@@ -33,8 +32,7 @@ func (a *attacher) draws() bool { return false }
 
 func (a *ownAttacher) draws() bool { return false }
 
-// kept are a process's offers as they were made last, all of class work, and what they
-// were made of.
+// kept are a process's last offers, all of class work, and their inputs.
 type kept struct {
 	offers  []Action
 	weights []int
@@ -43,16 +41,16 @@ type kept struct {
 	known   bool
 }
 
-// moves count what may change a process's offers.
+// moves counts the events that may change a process's offers.
 type moves struct {
 	version int64 // of the API server
-	all     int   // what may touch every process
+	all     int   // events that may touch all processes
 	own     int   // actions of the process, and answers to it
 }
 
 func (s *Sim) movesOf(c *caller) moves { return moves{s.w.Version(), s.moved, c.moved} }
 
-// touch notes whose offers an action may change, but for what it wrote.
+// touch notes the processes whose offers an action may change, except by its writes.
 func (s *Sim) touch(a Action) {
 	switch who := s.named(a.Who).(type) {
 	case keeper:
@@ -73,8 +71,7 @@ func (s *Sim) touch(a Action) {
 	}
 }
 
-// offerKept puts the offers of a process on the menu: those of the last time, where
-// nothing has changed.
+// offerKept offers a process's actions: its kept ones if nothing has changed.
 func (s *Sim) offerKept(p keeper, k *kept) {
 	m, now := &s.menu, s.movesOf(p.self())
 	if k.known && k.moves == now && (k.until.IsZero() || s.Now().Before(k.until)) {
@@ -95,7 +92,6 @@ func (s *Sim) offerKept(p keeper, k *kept) {
 	}
 }
 
-// repeat puts kept offers on the menu.
 func (m *menu) repeat(k *kept) {
 	m.actions[work] = append(m.actions[work], k.offers...)
 	m.weights[work] = append(m.weights[work], k.weights...)
@@ -104,7 +100,7 @@ func (m *menu) repeat(k *kept) {
 	}
 }
 
-// keeps says whether all offers that are kept are what would be offered now.
+// keeps says whether all kept offers equal fresh ones.
 func (s *Sim) keeps() bool {
 	for i, p := range s.all {
 		k := &s.kept[i]

@@ -4,8 +4,7 @@ package sim
 
 import "testing"
 
-// Offers that are kept are what would be offered anew, in every state of runs of all
-// kinds.
+// Kept offers equal fresh ones, in each state of runs of all kinds.
 func TestKeptOffers(t *testing.T) {
 	for seed := range uint64(40) {
 		s := New(ConfigFor(seed))

@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// noteKnown tells the judge when all controllers know all that there is, and nothing that they have decided
-// before is on its way: what has left a node by then is no excuse for what is granted afterwards, nor is a limit
-// that has shrunk.
+// noteKnown tells the judge when all controllers know everything, without earlier decisions in flight: from
+// then on, departed volumes and lowered limits excuse no grant.
 func (s *Sim) noteKnown() {
 	if !s.w.Judge.Marks(s.w) || !s.allKnown() {
 		return
@@ -27,8 +26,8 @@ func (s *Sim) noteKnown() {
 	})
 }
 
-// allKnown says whether every controller that runs has seen all that there is, and none has a request on its
-// way, or goes on with what it decided before once a wait is over.
+// allKnown says whether each running controller has seen everything, and none has a request in flight or an
+// earlier decision that continues after a wait.
 func (s *Sim) allKnown() bool {
 	for _, c := range s.controllers {
 		if c.up && (c.taking || len(c.outlasted) > 0 || !c.observer.current()) {
@@ -43,7 +42,7 @@ func (s *Sim) allKnown() bool {
 // knowsAll says whether a process runs that has listed everything, and has had all events since.
 func (o *observer) knowsAll() bool { return o.caller.awake() && o.synced() && o.current() }
 
-// current says whether all events of the kinds that are listed have been delivered.
+// current says whether all events of listed kinds have been delivered.
 func (o *observer) current() bool {
 	for _, k := range o.kinds {
 		if o.at[k] >= 0 && o.at[k] < len(o.s.logs[k]) {

@@ -11,23 +11,23 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubelet plays the kubelet of a node's machine: it chooses when that does what
-// it can do, carries its requests, and keeps how long it has been silent.
+// kubelet plays a node's kubelet: it chooses the times of its actions, carries its requests, and keeps the
+// length of its silence.
 type kubelet struct {
 	caller
 	s       *Sim
 	node    ledger.NodeName
 	machine *world.Machine
 	silent  time.Time
-	podsAt  int             // how much of the pods' log its process has seen
-	busy    map[string]bool // requests under way
+	podsAt  int             // the seen part of the pods' log
+	busy    map[string]bool // requests in flight
 }
 
 func newKubelet(s *Sim, n ledger.NodeName, m *world.Machine) *kubelet {
 	return &kubelet{s: s, caller: caller{name: string(n), up: true}, node: n, machine: m, busy: map[string]bool{}}
 }
 
-// process is what the machine's kubelet remembers and can do.
+// process is the memory and abilities of the machine's kubelet.
 func (k *kubelet) process() world.Kubelet { return k.s.w.KubeletOf(k.machine) }
 
 // kill ends the process; containers and mounts stay.
@@ -38,7 +38,6 @@ func (k *kubelet) kill() {
 	k.quiet()
 }
 
-// crash ends the machine.
 func (k *kubelet) crash() {
 	k.kill()
 	k.machine.PowerOff()
@@ -82,7 +81,6 @@ func (k *kubelet) startWithout(unknown ...ledger.VolumeID) {
 // working says whether the process runs and reaches the API server.
 func (k *kubelet) working() bool { return k.up && k.process().Linked }
 
-// offer implements process.
 func (k *kubelet) offer(m *menu) {
 	if !k.awake() {
 		return
@@ -134,7 +132,7 @@ func (k *kubelet) offer(m *menu) {
 	}
 }
 
-// offerLocal offers what needs no API server.
+// offerLocal offers the actions without the API server.
 func (k *kubelet) offerLocal(m *menu, p world.Kubelet) {
 	var room [8]string
 	stoppable := room[:0]
@@ -172,7 +170,6 @@ func (k *kubelet) offerLocal(m *menu, p world.Kubelet) {
 	}
 }
 
-// act implements process.
 func (k *kubelet) act(what, arg string) bool {
 	p := k.process()
 	first, uid, _ := strings.Cut(arg, " ")
@@ -206,8 +203,8 @@ func (k *kubelet) act(what, arg string) bool {
 	return k.ask(p, what, arg)
 }
 
-// unmount unpublishes a volume for a pod, and unstages it at once but where the
-// run has kubelets that may be killed in between.
+// unmount unpublishes a volume for a pod, and unstages it at once, unless kubelets of the run may be killed
+// in between.
 func (k *kubelet) unmount(p world.Kubelet, v ledger.VolumeID, uid string) bool {
 	if k.s.w.Forgetful {
 		return p.Unpublish(v, uid)
@@ -215,7 +212,6 @@ func (k *kubelet) unmount(p world.Kubelet, v ledger.VolumeID, uid string) bool {
 	return p.Unmount(v, uid)
 }
 
-// watchPods takes in all that happened to the node's pods.
 func (k *kubelet) watchPods(p world.Kubelet) bool {
 	log := k.s.logs[world.Pods]
 	if k.podsAt >= len(log) {
@@ -234,7 +230,6 @@ func (k *kubelet) watchPods(p world.Kubelet) bool {
 	return true
 }
 
-// due implements process.
 func (k *kubelet) due() time.Time {
 	var t time.Time
 	if !k.awake() {

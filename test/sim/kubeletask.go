@@ -11,8 +11,7 @@ import (
 // kubeletTimeout is how long a kubelet waits for an answer.
 const kubeletTimeout = 10 * time.Second
 
-// ask has a process send what needs the API server, unless it waits for the
-// answer to another request about the same.
+// ask has a process send an action's request, unless one about the same is unanswered.
 func (k *kubelet) ask(p world.Kubelet, what, arg string) bool {
 	about := arg
 	if what == "report" || what == "resolve" {
@@ -43,7 +42,7 @@ func (k *kubelet) ask(p world.Kubelet, what, arg string) bool {
 	return true
 }
 
-// request is the request of an action, and what takes its answer in.
+// request is the request of an action, and the handler of its answer.
 func (k *kubelet) request(p world.Kubelet, what, arg string) (r world.Request, then func(world.Answer), possible bool) {
 	switch v := volumeOf(arg); what {
 	case "report":

@@ -8,18 +8,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lease is the controllers' Lease: who has it, and until when everybody else
-// must believe so.
+// lease is the controllers' Lease: its holder, and until when all others must believe so.
 type lease struct {
 	holder *controller
 	since  int // the holder's incarnation
 	epoch  int64
-	// frozen is when the holder stopped renewing, if it did: it is paused, or
-	// dead.
+	// frozen is when the holder stopped renewing, if it did: it is paused or dead.
 	frozen time.Time
 }
 
-// until is the end of the lease: a holder that works renews all the time.
+// until is the end of the lease: a working holder renews all the time.
 func (l *lease) until(s *Sim) time.Time {
 	if l.frozen.IsZero() {
 		return s.Now().Add(s.config.LeaseDuration)
@@ -30,18 +28,18 @@ func (l *lease) until(s *Sim) time.Time {
 // free says whether another process may take the lease.
 func (l *lease) free(s *Sim) bool { return l.holder == nil || !s.Now().Before(l.until(s)) }
 
-// role is how far a controller has come.
+// role is a controller's stage.
 type role uint8
 
 const (
 	standby role = iota
-	waiting      // leads, and lets the last writes of the one before run out
+	waiting      // leads, and outlasts the last leader's writes
 	syncing      // waits for its caches
 	taking       // writes its epoch into the tickets that are not granted
 	leading
 )
 
-// leads says whether the lease is this process's, as far as the lease knows.
+// leads says whether this process holds the lease, as far as the lease knows.
 func (c *controller) leads() bool {
 	return c.s.lease.holder == c && c.s.lease.since == c.incarnation
 }
@@ -53,12 +51,12 @@ func (c *controller) freeze() {
 	}
 }
 
-// offerLease offers what has to do with leading.
+// offerLease offers the actions of leader election.
 func (c *controller) offerLease(m *menu) {
 	l := &c.s.lease
 	switch {
 	case c.role != standby && !c.leads():
-		m.add(5, c.name, "notice", "") // that another one leads: it starts over
+		m.add(5, c.name, "notice", "") // another one leads: it starts over
 	case c.role == standby && !c.leads() && l.free(c.s):
 		m.add(10, c.name, "acquire", "")
 	case c.role == waiting && !c.s.Now().Before(c.ready):
@@ -72,8 +70,8 @@ func (c *controller) offerLease(m *menu) {
 	}
 }
 
-// mayCompare says whether a leader may believe from now on what Nodes say of storages that have cut
-// them off: it has compared that with the NetworkFences, and it is so of the machines that it knows.
+// mayCompare says whether a leader may now believe Nodes' reports of storages that have cut them off: it
+// has compared them with the NetworkFences, and they are true of the machines that it knows.
 func (c *controller) mayCompare() bool {
 	s := c.observer.snapshot()
 	if c.role != leading || s.BelievesCutOff() {
@@ -87,7 +85,7 @@ func (c *controller) mayCompare() bool {
 	return true
 }
 
-// heldBy says whether the process that sent a message holds the lease, and has since.
+// heldBy says whether a message's sender holds the lease since then.
 func (l *lease) heldBy(m *message) bool {
 	return l.holder != nil && &l.holder.caller == m.caller && l.since == m.incarnation && m.incarnation == m.caller.incarnation
 }
@@ -142,7 +140,7 @@ func (c *controller) pause() {
 	c.paused = true
 }
 
-// resume goes on after a pause. A lease that nobody has taken is renewed.
+// resume continues after a pause. A lease without a new holder is renewed.
 func (c *controller) resume() {
 	c.paused = false
 	c.observer.resume()

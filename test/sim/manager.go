@@ -13,42 +13,40 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// manager is kube-controller-manager with its attach/detach controller, beside
-// which Cooperative mode works. It follows pods, nodes
-// and VolumeAttachments, each at its own pace, but only pods and nodes wake it:
-// an attachment that it did not make it finds when it looks for its name, or
-// when it starts. It is the only one that writes volumesAttached: the whole list,
-// without a precondition.
+// manager is kube-controller-manager with its attach/detach controller, in Cooperative mode. It follows
+// pods, nodes and VolumeAttachments, each at its own pace, but only pods and nodes wake it: it finds a
+// foreign attachment when it looks for its name, or when it starts. It alone writes volumesAttached: the
+// whole list, without a precondition.
 type manager struct {
 	caller
 	s       *Sim
 	begun   bool
-	logs    [world.Kinds + 1]int // how much of each log has been seen; -1: not listed
+	logs    [world.Kinds + 1]int // the seen part of each log; -1: not listed
 	pods    map[string]ledger.Pod
 	nodes   map[ledger.NodeName]ledger.NodeState
 	vas     map[string]ledger.Attachment
 	actual  map[world.At]*attached
 	dirty   map[ledger.NodeName]bool
-	busy    map[string]*operation // by what no two of them may share
+	busy    map[string]*operation // by a key that no two of them may share
 	checked time.Time
 }
 
 // attached is an entry of its actual state of the world.
 type attached struct {
-	confirmed bool // not: uncertain, after a failure or a start
+	confirmed bool // false: uncertain, after a failure or a start
 	reported  bool
 	mounted   bool // assumed until the node's next event
 	since     time.Time
 	unwanted  time.Time
 }
 
-// operation is an attach or a detach that is under way, or rests after it failed.
+// operation is an attach or a detach in progress, or in its pause after a failure.
 type operation struct {
 	at      world.At
 	attach  bool
 	running bool
-	polls   bool      // it looks at the VolumeAttachment now and then
-	next    time.Time // the next look, or the end of the rest
+	polls   bool      // it checks the VolumeAttachment now and then
+	next    time.Time // the next check, or the end of the pause
 	end     time.Time
 	pause   time.Duration
 	failed  int
@@ -61,7 +59,7 @@ const (
 	pollTimeout = 2 * time.Minute
 	forceAfter  = 6 * time.Minute
 	checkEvery  = time.Minute
-	heartbeat   = 5 * time.Minute // of nodes of which nothing else changes
+	heartbeat   = 5 * time.Minute // of nodes without other changes
 )
 
 func newManager(s *Sim) *manager {
@@ -93,7 +91,6 @@ func (k *manager) restart() {
 	k.forget()
 }
 
-// offer implements process.
 func (k *manager) offer(m *menu) {
 	if !k.awake() {
 		return
@@ -141,7 +138,7 @@ func (k *manager) offer(m *menu) {
 	}
 }
 
-// beat is when a node's heartbeat shows that what was taken for mounted is not.
+// beat is when a node's heartbeat shows that a volume assumed mounted is not.
 func (k *manager) beat(at world.At) time.Time {
 	a, n := k.actual[at], k.nodes[at.Node]
 	if kubelet := k.s.kubeletOf(at.Node); !a.mounted || slices.Contains(n.InUse, at.Volume) || n.Name == "" || kubelet == nil || !kubelet.working() {
@@ -157,9 +154,9 @@ func atOf(arg string) world.At {
 	return world.At{Volume: volumeOf(v), Node: ledger.NodeName(n)}
 }
 
-// pressed says whether it has anything to do: it does so within a fraction of a
-// second, ten times a second, which Moorage relies on where it deletes what the
-// other one may know of (docs/decisions/0008). So no time passes meanwhile.
+// pressed says whether it has anything to do. It acts within a fraction of a second, ten times a second,
+// and Moorage relies on that when it deletes objects that this controller may know (docs/decisions/0008):
+// no time passes meanwhile.
 func (k *manager) pressed() bool {
 	var m menu
 	k.offer(&m)
@@ -167,7 +164,6 @@ func (k *manager) pressed() bool {
 	return m.total[work] > 0 || slices.ContainsFunc(k.s.net.messages, waits)
 }
 
-// act implements process.
 func (k *manager) act(what, arg string) bool {
 	kind, isKind := world.KindOf(arg)
 	switch {
@@ -206,7 +202,6 @@ func (k *manager) act(what, arg string) bool {
 	return false
 }
 
-// watch takes in all that happened to a kind.
 func (k *manager) watch(kind world.Kind) {
 	log := k.s.logs[kind]
 	for i := max(0, k.logs[kind]); i < len(log); i++ {
@@ -228,7 +223,6 @@ func (k *manager) watch(kind world.Kind) {
 	k.logs[kind] = len(log)
 }
 
-// mounts takes in what a node says is in use.
 func (k *manager) mounts(n ledger.NodeState) {
 	for at, a := range k.actual {
 		if at.Node == n.Name {
@@ -237,7 +231,7 @@ func (k *manager) mounts(n ledger.NodeState) {
 	}
 }
 
-// begin takes in what nodes report and which attachments there are.
+// begin takes in the nodes' reports and the attachments.
 func (k *manager) begin() {
 	k.begun, k.checked = true, k.s.Now()
 	for name, n := range k.nodes {
@@ -267,8 +261,7 @@ func (k *manager) desired() map[world.At]bool {
 	return set
 }
 
-// key is what no two operations share: an exclusive volume, or a shared one at a
-// node.
+// key is the key that no two operations share: an exclusive volume, or a shared volume at a node.
 func (k *manager) key(at world.At) string {
 	if k.s.w.Exclusive(at.Volume) {
 		return volumeArg(at.Volume)
@@ -276,15 +269,15 @@ func (k *manager) key(at world.At) string {
 	return strings.ReplaceAll(atArg(at), " ", "@")
 }
 
-// idle says whether an operation may begin. One of another kind drops the rest
-// after a failure; an attach to another node waits for it (nestedpendingoperations, Run: the
-// name of the operation counts, and the node is no part of an exclusive volume's key).
+// idle says whether an operation may begin. An operation of the other kind drops the pause after a failure;
+// an attach to another node waits for it (nestedpendingoperations, Run: the operation's name counts, and an
+// exclusive volume's key has no node).
 func (k *manager) idle(at world.At, attach bool) bool {
 	o := k.busy[k.key(at)]
 	return o == nil || !o.running && (o.attach != attach || !k.s.Now().Before(o.next))
 }
 
-// detachable lists what is attached where no pod wants it, and may be detached.
+// detachable lists the attached volumes that no pod wants and that may be detached.
 func (k *manager) detachable() []world.At {
 	var list []world.At
 	desired := k.desired()
@@ -304,7 +297,7 @@ func (k *manager) detachable() []world.At {
 	return list
 }
 
-// forced says whether a detach does without the node's word.
+// forced says whether a detach ignores the node's word.
 func (k *manager) forced(at world.At, a *attached) bool {
 	n, exists := k.nodes[at.Node]
 	ready := exists && n.Ready == ledger.ReadyTrue
@@ -319,8 +312,8 @@ func sortedAt(seq func(func(world.At) bool)) []world.At {
 	})
 }
 
-// attachable lists what pods want and is not attached; an exclusive volume that
-// it knows for certain at another node it leaves there.
+// attachable lists the unattached volumes that pods want; it leaves an exclusive volume at its certain
+// other node.
 func (k *manager) attachable() []world.At {
 	var list []world.At
 	for _, at := range sortedAt(maps.Keys(k.desired())) {
@@ -338,7 +331,6 @@ func (k *manager) attachable() []world.At {
 	return list
 }
 
-// due implements process.
 func (k *manager) due() time.Time {
 	var t time.Time
 	if !k.awake() || !k.begun {

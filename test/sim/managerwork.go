@@ -13,7 +13,7 @@ import (
 
 var errGiveUp = errors.New("it gave up")
 
-// send sends a request of the attach/detach controller, which has its name on it.
+// send sends a request with the attach/detach controller's name.
 func (k *manager) send(op string, r world.Request, then func(world.Answer, error)) {
 	r.Manager = true
 	k.s.net.send(&k.caller, op, k.s.Now().Add(kubeletTimeout), r, then)
@@ -29,8 +29,8 @@ func (k *manager) start(at world.At, attach bool) *operation {
 	return o
 }
 
-// done ends an operation. After a failure nobody knows where the volume is, and
-// the next try waits: half a second, doubled up to about two minutes.
+// done ends an operation. After a failure the volume's place is uncertain, and the next try waits: half a
+// second, doubled up to about two minutes.
 func (k *manager) done(o *operation, err error) {
 	if err == nil {
 		delete(k.busy, k.key(o.at))
@@ -45,8 +45,8 @@ func (k *manager) done(o *operation, err error) {
 	o.failed++
 }
 
-// detach takes a volume out of volumesAttached, looks whether it is in use, and
-// deletes the attachment by its name.
+// detach takes a volume out of volumesAttached, checks whether it is in use, and deletes the attachment by
+// name.
 func (k *manager) detach(at world.At) bool {
 	a := k.actual[at]
 	forced := k.forced(at, a)
@@ -95,13 +95,13 @@ func (k *manager) drop(o *operation) {
 	})
 }
 
-// poll has an operation look at the attachment from time to time.
+// poll has an operation check the attachment now and then.
 func (k *manager) poll(o *operation) {
 	o.polls, o.pause = true, firstPoll
 	o.next, o.end = k.s.Now().Add(o.pause), k.s.Now().Add(pollTimeout)
 }
 
-// attach makes the attachment, unless it sees one of the name.
+// attach makes the attachment, unless it sees one of that name.
 func (k *manager) attach(at world.At) bool {
 	o := k.start(at, true)
 	name := ledger.AttachmentName(at.Volume, at.Node)
@@ -122,7 +122,6 @@ func (k *manager) attach(at world.At) bool {
 	return true
 }
 
-// volumeOfPV is the PersistentVolume of a volume.
 func (s *Sim) volumeOfPV(v ledger.VolumeID) string {
 	for _, key := range s.w.Keys(world.PersistentVolumes) {
 		if pv, _ := s.w.Get(world.PersistentVolumes, key).(ledger.PersistentVolume); pv.Volume == v {
@@ -132,14 +131,14 @@ func (s *Sim) volumeOfPV(v ledger.VolumeID) string {
 	return ""
 }
 
-// look is one look of an operation at the attachment, in its own cache.
+// look is one check of the attachment by an operation, in its own cache.
 func (k *manager) look(_ string, o *operation) bool {
 	va, there := k.vas[ledger.AttachmentName(o.at.Volume, o.at.Node)]
 	switch {
 	case !o.attach && !there:
 		delete(k.actual, o.at)
 		k.done(o, nil)
-	case o.attach && there && va.Attached && !va.Deleting: // whatever error was left there (csi_attacher.go, verifyAttachmentStatus)
+	case o.attach && there && va.Attached && !va.Deleting: // with any old error (csi_attacher.go, verifyAttachmentStatus)
 		k.actual[o.at] = &attached{confirmed: true, reported: true, mounted: true, since: k.s.Now()}
 		k.dirty[o.at.Node] = true
 		k.done(o, nil)
@@ -147,19 +146,18 @@ func (k *manager) look(_ string, o *operation) bool {
 		!k.s.Now().Before(o.end):
 		k.done(o, errGiveUp)
 	default:
-		o.pause = min(2*o.pause, longestPoll) // slower than the real one's: fewer steps
+		o.pause = min(2*o.pause, longestPoll) // slower than the real poll: fewer steps
 		o.next = k.s.Now().Add(o.pause)
 	}
 	return true
 }
 
-// writing says whether a write of a node's status is under way: it makes one after
-// the other.
+// writing says whether a write of a node's status is in flight: it makes one after the other.
 func (k *manager) writing(n ledger.NodeName) bool {
 	return k.s.net.find(messageID(&k.caller, "status "+string(n))) != nil
 }
 
-// status writes volumesAttached of a node, as a whole.
+// status writes a node's whole volumesAttached.
 func (k *manager) status(n ledger.NodeName, then func(error)) bool {
 	r := world.Request{Do: world.WriteReported, Node: n}
 	for _, at := range k.sorted() {
@@ -177,7 +175,7 @@ func (k *manager) status(n ledger.NodeName, then func(error)) bool {
 	return true
 }
 
-// stale says whether any attachment that it counts on is gone.
+// stale says whether an attachment that it relies on is gone.
 func (k *manager) stale() bool {
 	for at, a := range k.actual {
 		if _, there := k.vas[ledger.AttachmentName(at.Volume, at.Node)]; a.confirmed && !there {
@@ -187,13 +185,12 @@ func (k *manager) stale() bool {
 	return false
 }
 
-// checkable says whether the look at all attachments is due, and would find
-// anything.
+// checkable says whether the check of all attachments is due, and would find anything.
 func (k *manager) checkable() bool {
 	return k.begun && !k.s.Now().Before(k.checked.Add(checkEvery)) && k.stale()
 }
 
-// check finds attachments that were deleted by others.
+// check finds attachments that others have deleted.
 func (k *manager) check() bool {
 	k.checked = k.s.Now()
 	for _, at := range k.sorted() {

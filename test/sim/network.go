@@ -13,23 +13,22 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// errTimeout is what a caller sees of a request that was not answered.
+// errTimeout is a caller's error for an unanswered request.
 var errTimeout = errors.New("no answer in time")
 
-// caller is a process that sends requests. One that is killed, or starts anew,
-// is deaf to what it sent before.
+// caller is a process that sends requests. After a kill or a restart it is deaf to earlier answers.
 type caller struct {
 	name        string
 	incarnation int
 	up          bool
 	paused      bool
-	moved       int // how often it has acted, or got an answer
+	moved       int // the number of its actions and answers
 }
 
 func (c *caller) awake() bool { return c.up && !c.paused }
 
-// message is a request on its way: sent, then served, then answered. It may be
-// lost on either way, and served long after its caller has given up.
+// message is a request on its way: sent, then served, then answered. It may be lost on either way, and
+// served long after its caller gave up.
 type message struct {
 	id          string
 	caller      *caller
@@ -38,14 +37,14 @@ type message struct {
 	deadline    time.Time
 	served      bool
 	answer      world.Answer
-	lost        bool // on its way there or back
+	lost        bool // on either way
 	given       bool // the caller has given up
 	then        func(world.Answer, error)
 }
 
 func (m *message) deaf() bool { return m.given || m.caller.incarnation != m.incarnation }
 
-// network is what lies between the processes and the API server.
+// network is between the processes and the API server.
 type network struct {
 	s        *Sim
 	messages []*message
@@ -61,7 +60,6 @@ func (n *network) send(c *caller, op string, deadline time.Time, r world.Request
 	n.messages = append(n.messages, &message{id: id, caller: c, incarnation: c.incarnation, request: r, deadline: deadline, then: then})
 }
 
-// messageID names a request by its caller and what it is about.
 func messageID(c *caller, op string) string {
 	return c.name + "." + strconv.Itoa(c.incarnation) + ":" + strings.ReplaceAll(op, " ", "/")
 }
@@ -79,16 +77,15 @@ func (n *network) remove(m *message) {
 	n.messages = slices.DeleteFunc(n.messages, func(o *message) bool { return o == m })
 }
 
-// servable says whether a request may still be carried out. Most may, however
-// late: their preconditions see to it that they do no harm. What only adds has
-// none that would: for the creation of a VolumeAttachment and an addition to
-// volumesAttached everybody waits until the API server, which was told the
-// timeout, has given up, too. So does the next leader of a scheduler for a Binding, and a leader that has sent a ticket's status, and leads
-// still: it goes by what a read shows after that. No precondition of a forced deletion tests the
-// Node, none of a forced removal from volumesAttached the Lease of a kubelet that is back, and none of the removal
-// of a volume without VolumeAttachments who has it by then, but all are over when the API server has given them up. And a kubelet's volumesInUse counts
-// only while that kubelet waits for it: no controller can be safe from one that contradicts
-// itself.
+// servable says whether a request may still be carried out. Most may, however late: their preconditions
+// prevent harm. Some have no such precondition, and are waited for until the API server, which knows the
+// timeout, has given up: the creation of a VolumeAttachment and an addition to volumesAttached, by all; a
+// Binding, by its scheduler's next leader; a ticket's status, by its sender if it still leads, which relies
+// on a read after that. Others lack a test: a forced deletion does not test the Node, a forced removal from
+// volumesAttached not the Lease of a returned kubelet, and the removal of a volume without
+// VolumeAttachments not its user; all are over when the API server has given them up. A kubelet's
+// volumesInUse counts only while that kubelet waits for it: no controller can be safe from a kubelet that
+// contradicts itself.
 func (n *network) servable(m *message) bool {
 	if m.served || m.lost || n.down {
 		return false
@@ -102,19 +99,18 @@ func (n *network) servable(m *message) bool {
 	case r.Within:
 		return n.s.Now().Before(m.deadline)
 	case r.Manager && r.Do != world.GetObject:
-		return !m.deaf() // its preconditions are its own affair
+		return !m.deaf() // its preconditions are its own responsibility
 	}
 	return true
 }
 
-// over says whether a caller may find out that no answer will come: its time
-// is over, or the connection broke.
+// over says whether a caller may learn that no answer will come: its time is over, or the connection broke.
 func (n *network) over(m *message) bool {
 	return !m.deaf() && m.caller.awake() && (m.lost || !n.s.Now().Before(m.deadline))
 }
 
-// conflicts says whether a request may be answered with a conflict, and carried out all the same, by
-// then or later: the API server says that of every failure of its storage at a bind.
+// conflicts says whether a request may be answered with a conflict, and carried out all the same, by then
+// or later: the API server answers so for any storage failure at a bind.
 func (n *network) conflicts(m *message) bool {
 	return n.s.config.Conflicts && m.request.Do == world.BindPod && !m.lost && !m.deaf() && m.caller.awake() && !n.down
 }
@@ -123,7 +119,6 @@ func (m *message) answerable() bool {
 	return m.served && !m.lost && !m.deaf() && m.caller.awake()
 }
 
-// offer implements process.
 func (n *network) offer(m *menu) {
 	for _, msg := range n.messages {
 		late := msg.deaf() || !n.s.Now().Before(msg.deadline)
@@ -152,7 +147,6 @@ func (n *network) offer(m *menu) {
 	}
 }
 
-// act implements process.
 func (n *network) act(what, id string) bool {
 	m := n.find(id)
 	if m == nil {
@@ -161,7 +155,7 @@ func (n *network) act(what, id string) bool {
 	switch {
 	case what == "serve" && n.servable(m):
 		if m.request.Do == world.DropHold && (m.deaf() || !n.s.Now().Before(m.deadline)) {
-			m.request.Since = 0 // its sender could have seen to it that it fails by now
+			m.request.Since = 0 // its sender could have made sure that it fails by now
 		}
 		m.answer, m.served = n.s.w.Serve(m.request), true
 		n.s.noteStray(m)
@@ -196,8 +190,7 @@ func (n *network) act(what, id string) bool {
 	return true
 }
 
-// noteStray notes a VolumeAttachment that was made for a kube-controller-manager that has
-// ended.
+// noteStray notes a VolumeAttachment made for a kube-controller-manager that has ended.
 func (s *Sim) noteStray(m *message) {
 	if !m.request.Manager || m.request.Do != world.CreateAttachment || m.caller.incarnation == m.incarnation {
 		return
@@ -209,7 +202,6 @@ func (s *Sim) noteStray(m *message) {
 	}
 }
 
-// due implements process.
 func (n *network) due() time.Time {
 	var t time.Time
 	for _, m := range n.messages {

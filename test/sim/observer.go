@@ -13,20 +13,20 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// observer stands in for internal/watch: a ledger that is fed by one watch
-// for each kind, each at its own pace, and by answers.
+// observer replaces internal/watch: a ledger fed by one watch per kind, each at its own pace, and by
+// answers.
 type observer struct {
 	s       *Sim
 	caller  *caller
 	ledger  *ledger.Ledger
 	kinds   []world.Kind
-	at      [world.Kinds + 1]int // how much of the kind's log has been delivered; -1 before the list
+	at      [world.Kinds + 1]int // the delivered part of the kind's log; -1: before the list
 	handled [world.Kinds + 1]int64
-	store   [world.Kinds + 1]map[string]ledger.Event // as the watch has shown
-	ahead   [world.Kinds + 1]map[string]ledger.Event // as answers have shown before
+	store   [world.Kinds + 1]map[string]ledger.Event // by the watch
+	ahead   [world.Kinds + 1]map[string]ledger.Event // by earlier answers
 	touched func(ledger.Touched)
-	changes int         // how often the ledger has changed
-	lapses  []time.Time // when drivers' refusals are over that were heard of, in order
+	changes int         // the number of the ledger's changes
+	lapses  []time.Time // the ends of known driver refusals, in order
 }
 
 func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
@@ -49,7 +49,7 @@ func (o *observer) apply(e ledger.Event) {
 	o.tell(o.ledger.Apply(o.s.Now(), e))
 }
 
-// tell hands on what a change of the ledger touches.
+// tell passes on the touched keys of a change.
 func (o *observer) tell(t ledger.Touched) {
 	o.changes++
 	o.touched(t)
@@ -57,7 +57,7 @@ func (o *observer) tell(t ledger.Touched) {
 
 func (o *observer) snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
 
-// synced says whether every kind has been seen as a whole.
+// synced says whether each kind has been listed.
 func (o *observer) synced() bool {
 	for _, k := range o.kinds {
 		if o.at[k] < 0 {
@@ -67,7 +67,7 @@ func (o *observer) synced() bool {
 	return true
 }
 
-// firstOf names the first event of a kind that was not delivered, in actions.
+// firstOf names a kind's first undelivered event, in actions.
 var firstOf = func() (names [world.Kinds + 1]string) {
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		names[k] = k.String() + " 1"
@@ -104,7 +104,6 @@ func (o *observer) offer(m *menu) {
 	}
 }
 
-// lapsed is how many of lapses have come.
 func (o *observer) lapsed() int {
 	n := slices.IndexFunc(o.lapses, o.s.Now().Before)
 	if n < 0 {
@@ -124,8 +123,7 @@ func (o *observer) lapse() bool {
 	return true
 }
 
-// readLeases takes in the Leases of nodes that are not Ready, as they are, or that nobody can
-// read them.
+// readLeases takes in the present Leases of nodes that are not Ready, or that they can't be read.
 func (o *observer) readLeases(down bool) {
 	var names []ledger.NodeName
 	for n := range o.snapshot().Nodes() {
@@ -148,14 +146,14 @@ func (o *observer) readLeases(down bool) {
 	}
 }
 
-// resume goes on after a pause: what the Leases were meanwhile, nobody here has read.
+// resume continues after a pause, during which this process read no Leases.
 func (o *observer) resume() {
 	if o.synced() {
 		o.readLeases(true)
 	}
 }
 
-// due is when time alone would put something on offer.
+// due is when time alone would offer something.
 func (o *observer) due() time.Time {
 	if len(o.lapses) > 0 {
 		return o.lapses[0]
@@ -166,9 +164,8 @@ func (o *observer) due() time.Time {
 // listable: the tickets come first, everything else after.
 func (o *observer) listable(k world.Kind) bool { return k == world.Tickets || o.at[world.Tickets] >= 0 }
 
-// oldest is how old a first list may be: pods as they are after the tickets,
-// everything else as a watch cache that is some events behind has it, but not behind what all
-// controllers have known.
+// oldest is the greatest age of a first list: pods are read after the tickets, everything else may come
+// from a watch cache some events behind, but not behind the knowledge of all controllers.
 func (o *observer) oldest(k world.Kind) int {
 	n := len(o.s.logs[k])
 	if k == world.Pods {
@@ -177,7 +174,6 @@ func (o *observer) oldest(k world.Kind) int {
 	return max(o.s.knownAt[k], n-o.s.rng.IntN(4))
 }
 
-// does says whether an action is one that offer adds.
 func (o *observer) does(what string) bool {
 	switch what {
 	case "list", "watch", "relist", "sweep", "lapse":
@@ -186,7 +182,7 @@ func (o *observer) does(what string) bool {
 	return false
 }
 
-// act implements process for what offer adds.
+// act implements process for the actions of offer.
 func (o *observer) act(what, arg string) bool {
 	if what == "lapse" {
 		return o.lapse()
@@ -223,7 +219,7 @@ func (o *observer) act(what, arg string) bool {
 	return true
 }
 
-// list takes a kind in as it was after the first n events of its log.
+// list takes in a kind's state after the first n events of its log.
 func (o *observer) list(k world.Kind, n int) {
 	o.at[k] = n
 	if n > 0 {
@@ -240,7 +236,7 @@ func (o *observer) list(k world.Kind, n int) {
 	}
 }
 
-// newest are the last changes of each object, in the order in which the objects changed first.
+// newest are the last changes of each object, in the order of the objects' first changes.
 func newest(log []world.Change) []world.Change {
 	var list []world.Change
 	at := map[string]int{}
@@ -255,14 +251,14 @@ func newest(log []world.Change) []world.Change {
 	return list
 }
 
-// deliver takes one event of a watch in, as a feed of internal/watch does.
+// deliver takes in one watch event, as a feed of internal/watch does.
 func (o *observer) deliver(c world.Change) {
 	o.handled[c.Kind] = max(o.handled[c.Kind], c.Version)
 	ahead := o.ahead[c.Kind][c.Key]
 	if c.Fact == nil {
 		delete(o.store[c.Kind], c.Key)
 		if ahead != nil && c.Kind != world.Pods && world.UIDOf(ahead) != world.UIDOf(c.Old) {
-			return // another one of the name is known already
+			return // a newer one of that name is known
 		}
 		delete(o.ahead[c.Kind], c.Key)
 		o.apply(world.Gone(c.Old))
@@ -275,7 +271,7 @@ func (o *observer) deliver(c world.Change) {
 	o.apply(c.Fact)
 }
 
-// saw takes in what an answer showed, unless the watch has come as far.
+// saw takes in an answer's objects, unless the watch has come as far.
 func (o *observer) saw(facts ...ledger.Event) {
 	for _, e := range facts {
 		k, key := world.Identify(e)

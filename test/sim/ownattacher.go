@@ -24,23 +24,21 @@ type sidecar interface {
 
 func (a *attacher) self() *caller { return &a.caller }
 
-// ownAttacher is moorage-attacher: what it does next is for its real rules,
-// package controller/attacher/decide; what it sees and how it writes is the
-// simulator's.
+// ownAttacher is moorage-attacher: its real rules, package controller/attacher/decide, choose the next
+// step; its views and writes are the simulator's.
 type ownAttacher struct {
 	caller
 	s    *Sim
 	book *decide.Book
-	// listed: it has begun with what there was; at is how much of the log it has
-	// seen since.
+	// listed: it has begun with the present objects; at is the seen part of the log since.
 	listed bool
 	at     int
-	seen   map[string]ledger.Attachment // by UID, what the book was told last
+	seen   map[string]ledger.Attachment // by UID, the last state told to the book
 	dirty  map[decide.VolumeID]bool
 	wakes  map[decide.VolumeID]time.Time
-	ids    map[ledger.NodeName]string // the driver's names for nodes, as seen last
-	pvsAt  int                        // how much of the log of PersistentVolumes it has seen
-	calls  map[string]ledger.VolumeID // by UID: the volumes that calls are about, also of PersistentVolumes that are gone
+	ids    map[ledger.NodeName]string // the driver's last seen names for nodes
+	pvsAt  int                        // the seen part of the PersistentVolumes' log
+	calls  map[string]ledger.VolumeID // by UID: the calls' volumes, also without their PersistentVolumes
 }
 
 func newOwnAttacher(s *Sim) *ownAttacher {
@@ -51,8 +49,7 @@ func newOwnAttacher(s *Sim) *ownAttacher {
 
 func (a *ownAttacher) self() *caller { return &a.caller }
 
-// forget begins anew, with the rules' empty memory. Its pauses are the longest
-// that a real one would make.
+// forget begins anew, with the rules' empty memory. Its pauses are the longest possible ones.
 func (a *ownAttacher) forget() {
 	book, err := decide.NewBook(decide.Rules{
 		Driver: driver, Publishes: true, Looks: a.s.config.Looks,
@@ -79,7 +76,6 @@ func (a *ownAttacher) restart() {
 	a.forget()
 }
 
-// ready lists the volumes that there may be something to do about.
 func (a *ownAttacher) ready() []decide.VolumeID {
 	if len(a.dirty)+len(a.wakes) == 0 {
 		return nil
@@ -93,17 +89,16 @@ func (a *ownAttacher) ready() []decide.VolumeID {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// moved says whether a CSINode names another machine than was seen last.
+// moved says whether a CSINode names another machine than the last seen one.
 func (a *ownAttacher) moved() bool {
 	return slices.ContainsFunc(a.s.nodeNames(), func(n ledger.NodeName) bool { return a.ids[n] != a.s.nodeID(n) })
 }
 
-// renamed says whether PersistentVolumes have vanished or come since it looked.
+// renamed says whether PersistentVolumes have vanished or come since its last look.
 func (a *ownAttacher) renamed() bool {
 	return a.s.config.Vanishing && a.pvsAt < len(a.s.logs[world.PersistentVolumes])
 }
 
-// offer implements process.
 func (a *ownAttacher) offer(m *menu) {
 	switch {
 	case !a.awake():
@@ -125,7 +120,6 @@ func (a *ownAttacher) offer(m *menu) {
 	}
 }
 
-// act implements process.
 func (a *ownAttacher) act(what, arg string) bool {
 	log := a.s.logs[world.Attachments]
 	switch {
@@ -158,7 +152,6 @@ func (a *ownAttacher) act(what, arg string) bool {
 	return true
 }
 
-// nodes takes in what CSINodes say.
 func (a *ownAttacher) nodes() {
 	for _, n := range a.s.nodeNames() {
 		a.ids[n] = a.s.nodeID(n)
@@ -173,8 +166,7 @@ func (a *ownAttacher) event(c world.Change) {
 	}
 }
 
-// lose takes the end of an attachment. What is still on its way is not taken for
-// a new one.
+// lose takes in the end of an attachment. Late events of it don't count as a new one.
 func (a *ownAttacher) lose(uid string) {
 	a.seen[uid] = ledger.Attachment{}
 	a.touch(a.book.Lose(uid, a.s.Now()))
@@ -232,7 +224,7 @@ func (a *ownAttacher) touch(volumes []decide.VolumeID) {
 	}
 }
 
-// handle begins all that the rules say about a volume.
+// handle begins all steps of the rules for a volume.
 func (a *ownAttacher) handle(v decide.VolumeID) {
 	delete(a.dirty, v)
 	delete(a.wakes, v)
@@ -248,9 +240,9 @@ func (a *ownAttacher) handle(v decide.VolumeID) {
 }
 
 func (a *ownAttacher) begin(step decide.Step) {
-	volume, seen := a.calls[step.UID] // what it was when its PersistentVolume was there
+	volume, seen := a.calls[step.UID] // its volume while its PersistentVolume existed
 	if !seen {
-		volume = ledger.VolumeID{Driver: driver, Handle: string(step.Volume)} // as another attachment of it says
+		volume = ledger.VolumeID{Driver: driver, Handle: string(step.Volume)} // by another attachment of it
 	}
 	r := world.Request{Key: step.Name, UID: step.UID}
 	switch step.Do {
@@ -278,7 +270,7 @@ func (a *ownAttacher) begin(step decide.Step) {
 	})
 }
 
-// wrote takes in what a write has shown before how it ended.
+// wrote takes in the objects in a write's answer before its end.
 func (a *ownAttacher) wrote(step decide.Step, ans world.Answer, err error) {
 	result := decide.Result{}
 	switch {
@@ -306,7 +298,6 @@ func (a *ownAttacher) done(step decide.Step, result decide.Result) {
 	a.touch(a.book.Done(step, result, a.s.Now()))
 }
 
-// due implements process.
 func (a *ownAttacher) due() time.Time {
 	var t time.Time
 	if !a.awake() {

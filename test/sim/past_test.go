@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
-// past is a run that broke a rule once: what it was about, its mix, and its
-// actions. Those that begin with "?" are left out where they can't be taken any
-// more, since what broke the rule has changed.
+// past is a run that once broke a rule: its subject, its mix, and its actions. Actions that begin with "?"
+// are left out if they can't be taken any more, since their cause of the fault has changed.
 type past struct {
 	config   sim.Config
 	actions  []sim.Action
@@ -52,7 +51,7 @@ func readPast(t *testing.T, path string) past {
 	return p
 }
 
-// TestPast plays the runs that broke a rule once, in testdata/past.
+// TestPast plays the runs that once broke a rule, in testdata/past.
 func TestPast(t *testing.T) {
 	files, err := filepath.Glob("testdata/past/*.txt")
 	if err != nil || len(files) == 0 {

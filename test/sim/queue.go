@@ -8,21 +8,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// whole has every pause be the longest that a real one would be.
+// whole makes each pause the longest possible one.
 func whole(pause time.Duration) time.Duration { return pause }
 
-// queue is internal/work's queue as data: at most one run for each
-// key at a time, at once when it is touched, later when time or a failure asks
-// for it.
+// queue is internal/work's queue as data: at most one run per key at a time, at once after a touch, later
+// for time or a failure.
 type queue[K comparable] struct {
-	items   []*item[K] // in the order in which their keys were first added
+	items   []*item[K] // in the order of their first addition
 	of      map[K]*item[K]
 	timeNow func() time.Time
-	arg     func(K) string // a key in an action
+	arg     func(K) string // a key's name in an action
 }
 
 type item[K comparable] struct {
-	arg     string // its key in an action
+	arg     string // its key's name in an action
 	ready   bool
 	running bool
 	due     time.Time // zero: none
@@ -43,10 +42,9 @@ func (q *queue[K]) item(k K) *item[K] {
 	return i
 }
 
-// add has a key processed at once, also one that waits.
+// add has a key processed at once, also a waiting one.
 func (q *queue[K]) add(k K) { q.item(k).ready = true }
 
-// startable says whether it can be processed now.
 func (i *item[K]) startable(now time.Time) bool {
 	return !i.running && (i.ready || !i.due.IsZero() && !now.Before(i.due))
 }
@@ -61,7 +59,7 @@ func (q *queue[K]) start(k K) bool {
 	return true
 }
 
-// done ends what start began. after is when to look again without a reason.
+// done ends a run. after is the time until the next check without a cause.
 func (q *queue[K]) done(k K, after time.Duration, end protocol.End) {
 	i := q.of[k]
 	i.running = false
@@ -75,7 +73,7 @@ func (q *queue[K]) done(k K, after time.Duration, end protocol.End) {
 	}
 }
 
-// offer offers an action for each key that can be processed.
+// offer offers an action for each startable key.
 func (q *queue[K]) offer(m *menu, weight int, who, what string) {
 	now := q.timeNow()
 	for _, i := range q.items {
@@ -85,7 +83,7 @@ func (q *queue[K]) offer(m *menu, weight int, who, what string) {
 	}
 }
 
-// next is when the next key that waits is due.
+// next is when the next waiting key is due.
 func (q *queue[K]) next() time.Time {
 	var t time.Time
 	for _, i := range q.items {

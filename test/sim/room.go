@@ -9,10 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// mayRun says whether a pod could be bound to a node whose kubelet works, as far as the API's objects and the machines
-// show: the node has room, and of each volume nobody else has anything that could be in the way. It asks no rule of the
-// core, which may refuse what it should grant. Where it is not sure it says no: also where a PersistentVolume has
-// vanished, since others know who used it before.
+// mayRun says whether a pod could be bound to a node with a working kubelet, by the API's objects and the
+// machines: the node has room, and no other user could block any of its volumes. It uses no rule of the
+// core, which may refuse wrongly. If unsure it says no, also after a PersistentVolume has vanished, since
+// others know its earlier users.
 func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 	volumes, complete := s.w.VolumesOf(p)
 	node, exists := s.w.Node(n)
@@ -28,7 +28,6 @@ func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 	return s.w.HasRoom(n, volumes)
 }
 
-// ticketed says whether a ticket is about a volume.
 func (s *Sim) ticketed(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Tickets) {
 		if t, _ := s.w.Ticket(world.TicketKey(key)); slices.Contains(s.w.TicketVolumes(t), v) {
@@ -38,7 +37,7 @@ func (s *Sim) ticketed(v ledger.VolumeID) bool {
 	return false
 }
 
-// inUseBeside says whether another pod that is bound has a volume, or a ticket.
+// inUseBeside says whether another bound pod, or a ticket, has a volume.
 func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
@@ -55,7 +54,7 @@ func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	return false
 }
 
-// shownBeside says whether an exclusive volume is at another node, or is to be.
+// shownBeside says whether an exclusive volume is at another node, or will be.
 func (s *Sim) shownBeside(v ledger.VolumeID, n ledger.NodeName) bool {
 	return slices.ContainsFunc(s.nodeNames(), func(other ledger.NodeName) bool { return other != n && s.shownAt(v, other) })
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Result is how a run ended.
+// Result is the end of a run.
 type Result struct {
 	Config Config
-	// Broken are the rules that were broken, in order. None: the run is good.
+	// Broken are the broken rules, in order. None: the run is good.
 	Broken []string
-	// Faulty are the actions until the faults ended, All those until the end.
+	// Faulty are the actions until the faults ended, All the actions until the end.
 	Faulty, All []Action
 }
 
-// String tells of a failure: what was broken, by what, and how to see it again.
+// String describes a failure: its rules, its actions, and how to replay it.
 func (r Result) String() string {
 	var b strings.Builder
 	for _, rule := range r.Broken {
@@ -34,21 +34,21 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// leaseInterval is how often the product reads the Leases of nodes that are not Ready:
-// nothing is at rest before that (internal/watch).
+// leaseInterval is how often the product reads the Leases of nodes that are not Ready: nothing is at rest
+// before that (internal/watch).
 const leaseInterval = 5 * time.Second
 
-// The bounds of the time after the faults: how many actions, and how long.
+// The bounds after the faults: the number of actions, and the time.
 const (
 	settleActions = 8000
 	settleTime    = time.Hour
-	// Where requests are refused for good, everybody tries again and again: more
-	// actions, in a time in which each has tried with the longest of its pauses.
+	// With permanent refusals all processes keep retrying: more actions, in a time in which each has tried
+	// with its longest pause.
 	retryActions = 800000
 	retryTime    = 20 * time.Minute
 )
 
-// Run plays one run to its end, or to the first rule that is broken.
+// Run plays one run to its end, or to the first broken rule.
 func Run(config Config) Result { return New(config).run() }
 
 func (s *Sim) run() Result {
@@ -68,8 +68,7 @@ func (s *Sim) run() Result {
 	return s.finish()
 }
 
-// Replay plays a list of actions, leaving out those that can't be taken, and
-// then runs to the end as Run does.
+// Replay plays a list of actions without the impossible ones, and then runs to the end as Run does.
 func Replay(config Config, actions []Action, listen func(string)) Result {
 	s := New(config)
 	s.notes = listen
@@ -88,9 +87,8 @@ func (s *Sim) result(faulty int) Result {
 	return Result{s.config, s.broken(), s.trace[:faulty:faulty], s.trace}
 }
 
-// finish ends the faults, runs everything until nothing moves any more, and
-// judges the run as a whole. Where volumes are in doubt then, their machines boot anew, as
-// a person has them do, and it is judged once more.
+// finish ends the faults, runs everything until nothing moves, and judges the run as a whole. If volumes
+// are then in doubt, their machines boot, as a person has them do, and it is judged again.
 func (s *Sim) finish() Result {
 	faulty := len(s.trace)
 	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
@@ -104,7 +102,7 @@ func (s *Sim) finish() Result {
 	return s.result(faulty)
 }
 
-// settle runs everything until nothing moves any more, and judges that, or until a rule is broken.
+// settle runs everything until nothing moves, and judges that, or until a rule is broken.
 func (s *Sim) settle() {
 	long, actions := settleTime, settleActions
 	if len(s.w.Refusals) > 0 {
@@ -127,7 +125,7 @@ func (s *Sim) settle() {
 			s.collect()
 			s.note("%s  user delete the pods whose PersistentVolume has vanished", s.Now().Sub(start()))
 		} else {
-			s.judgeEnd() // what is still tried now and then does not help
+			s.judgeEnd() // the remaining retries don't help
 			return
 		}
 		if len(s.broken()) > 0 {
@@ -137,8 +135,8 @@ func (s *Sim) settle() {
 	s.fault("it does not settle: %s", s.restless())
 }
 
-// reboot has the machines boot anew of whose nodes whoever leads does not believe that they do not use a volume. It is
-// false where there are none. Where another machine had the name before, no boot tells of that one.
+// reboot boots the machines of doubted nodes. It is false if there are none. A boot tells nothing of an
+// earlier machine of the name.
 func (s *Sim) reboot() bool {
 	c := s.leader()
 	for _, k := range s.kubelets {
@@ -154,7 +152,7 @@ func (s *Sim) reboot() bool {
 	return len(s.rebooted) > 0
 }
 
-// restless says what still goes on.
+// restless names the activity that continues.
 func (s *Sim) restless() string {
 	var last []string
 	for _, a := range s.trace[max(0, len(s.trace)-12):] {

@@ -12,18 +12,18 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// scheduler is one process of moorage-scheduler: the plugin's flow from Filter over Reserve to Bind,
-// with the real core's verdicts. It reserves in the memory of this process only.
+// scheduler is one process of moorage-scheduler: the plugin's flow from Filter over Reserve to Bind, with
+// the real core's verdicts. It reserves in this process's memory only.
 type scheduler struct {
 	caller
 	s        *Sim
 	arbiter  rules.Arbiter
 	observer *observer
-	book     map[string]*reservation // by pod UID: until it is known whether the pod is bound
+	book     map[string]*reservation // by pod UID: until the outcome of the bind is known
 	order    []string                // of the book
 
-	begun bool      // no Binding of the process before can be under way, and it has read what there is
-	ready time.Time // when the first of these is so
+	begun bool      // no Binding of the last process can be in flight, and it has read the present objects
+	ready time.Time // when no earlier Binding can be in flight
 
 	looked  int      // observer.changes when options were computed
 	options []string // pods and nodes, as in actions
@@ -36,30 +36,30 @@ const (
 	maxConflicts = 5 // how often the pod may change under a Binding (plugins/internal/binding)
 )
 
-// stage is how far a reservation has come.
+// stage is a reservation's progress.
 type stage uint8
 
 const (
 	reserved  stage = iota
-	following       // in PreBind, for what unbound claims become
-	binding         // the Binding is on its way, or a read of the pod
-	unsettled       // nobody knows what became of the Binding: it is sent again
+	following       // in PreBind, for unbound claims
+	binding         // the Binding, or a read of the pod, is in flight
+	unsettled       // the outcome of the Binding is unknown: it is sent again
 )
 
 type reservation struct {
 	pod, version string // the Binding names both
 	node         ledger.NodeName
 	stage        stage
-	until        time.Time // of stage following: the end; of unsettled: the next try
+	until        time.Time // of stage following: its end; of unsettled: the next try
 	conflicts    int
-	seen         int64             // up to where the tickets were seen when the node was judged last
-	counted      []ledger.VolumeID // of the pod's, at the node before
+	seen         int64             // the version of the tickets at the last judgement of the node
+	counted      []ledger.VolumeID // the pod's volumes that counted at the node before
 }
 
 func newScheduler(s *Sim, name string) *scheduler {
 	k := &scheduler{s: s, caller: caller{name: name, up: true}}
 	k.forget()
-	k.begun = true // nobody was there before
+	k.begun = true // there was no earlier process
 	return k
 }
 
@@ -73,8 +73,8 @@ func (k *scheduler) kill() {
 	k.up, k.paused = false, false
 }
 
-// restart begins anew, as the next leader of this scheduler does: a Binding that was sent before has a
-// deadline within the lease, and the API server gives it up a write timeout after that.
+// restart begins anew, as this scheduler's next leader: an earlier Binding has a deadline within the lease,
+// and the API server gives it up a write timeout later.
 func (k *scheduler) restart() {
 	k.incarnation++
 	k.up, k.paused, k.begun = true, false, false
@@ -82,7 +82,6 @@ func (k *scheduler) restart() {
 	k.forget()
 }
 
-// offer implements process.
 func (k *scheduler) offer(m *menu) {
 	if !k.awake() {
 		return
@@ -105,7 +104,6 @@ func (k *scheduler) offer(m *menu) {
 	}
 }
 
-// act implements process.
 func (k *scheduler) act(what, arg string) bool {
 	switch {
 	case !k.awake():
@@ -142,7 +140,7 @@ func (k *scheduler) mayBegin() bool {
 	return !k.begun && k.observer.synced() && !k.s.Now().Before(k.ready)
 }
 
-// begin reads what claims volumes and slots as it is now.
+// begin reads the present claims on volumes and slots.
 func (k *scheduler) begin() bool {
 	if !k.mayBegin() {
 		return false
@@ -154,8 +152,7 @@ func (k *scheduler) begin() bool {
 	return true
 }
 
-// places lists where pending pods may go by what is known: it is worked out anew when
-// that has changed.
+// places lists the nodes for pending pods by the known facts, computed again after a change.
 func (k *scheduler) places() []string {
 	if k.looked == k.observer.changes {
 		return k.options
@@ -178,7 +175,7 @@ func (k *scheduler) schedulable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && k.s.scheduler[p.UID] == k.name
 }
 
-// fitting are those of some nodes where a pod may go: PreFilter and Filter.
+// fitting are the nodes among some where a pod may go, by PreFilter and Filter.
 func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.NodeName) (list []ledger.NodeName) {
 	r, now := rules.PodRequest(s, p), k.s.Now()
 	if !k.arbiter.Admissible(s, r).Allowed() || !r.Attachable(s) { // it knows no driver yet, as its first lists are old
@@ -197,7 +194,7 @@ func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.No
 	return list
 }
 
-// place is Filter and Reserve: from now on the ledger of this process counts the pod at the node.
+// place is Filter and Reserve: from now on this process's ledger counts the pod at the node.
 func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	s := k.observer.snapshot()
 	p := s.Pod(uid)
@@ -216,7 +213,7 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	return true
 }
 
-// next is what a reservation needs now; empty while it waits.
+// next is a reservation's next action; empty while it waits.
 func (k *scheduler) next(r *reservation) string {
 	s, now := k.observer.snapshot(), k.s.Now()
 	pod := s.Pod(r.pod)
@@ -225,7 +222,7 @@ func (k *scheduler) next(r *reservation) string {
 		return ""
 	case r.stage == unsettled:
 		return "send"
-	case pod == nil || pod.Phase != ledger.PodLive || !pod.Reserved: // the latter: somebody has bound it
+	case pod == nil || pod.Phase != ledger.PodLive || !pod.Reserved: // the latter: another actor has bound it
 		return "release"
 	}
 	unbound := slices.ContainsFunc(rules.PodRequest(s, pod).Needs, func(n rules.Need) bool { return n.Link == ledger.LinkUnbound })
@@ -240,7 +237,7 @@ func (k *scheduler) next(r *reservation) string {
 	return ""
 }
 
-// bind judges the node once more, by all but the pod itself, and sends the Binding.
+// bind judges the node again without the pod itself, and sends the Binding.
 func (k *scheduler) bind(r *reservation) {
 	without := &ledger.Delta{}
 	without.Remove(r.pod)
@@ -255,8 +252,8 @@ func (k *scheduler) bind(r *reservation) {
 	k.send(r)
 }
 
-// send sends the Binding, which fails for certain once the pod has another version. It is settled by
-// success, by the end of the pod, or by a read that shows a node or another version.
+// send sends the Binding, which certainly fails once the pod has another version. It is settled by success,
+// by the end of the pod, or by a read that shows a node or another version.
 func (k *scheduler) send(r *reservation) {
 	r.stage = binding
 	request := world.Request{Do: world.BindPod, UID: r.pod, Node: r.node, Version: r.version, Since: r.seen, InUse: r.counted}
@@ -273,7 +270,7 @@ func (k *scheduler) send(r *reservation) {
 	})
 }
 
-// read finds out what became of a Binding.
+// read finds out the outcome of a Binding.
 func (k *scheduler) read(r *reservation) {
 	k.ask("read "+r.pod, world.Request{Do: world.GetObject, Kind: world.Pods, Key: r.pod}, func(a world.Answer, err error) {
 		pod, _ := firstFact(a).(ledger.Pod)
@@ -287,7 +284,7 @@ func (k *scheduler) read(r *reservation) {
 			k.release(r)
 		case pod.Node == r.node:
 			k.close(r)
-		case pod.Version == r.version: // it may still be on its way
+		case pod.Version == r.version: // it may still be in flight
 			k.resend(r)
 		case r.conflicts >= maxConflicts:
 			k.release(r)
@@ -308,20 +305,19 @@ func (k *scheduler) ask(op string, r world.Request, then func(world.Answer, erro
 	k.s.net.send(&k.caller, op, k.s.Now().Add(k.s.config.WriteTimeout), r, then)
 }
 
-// release has the ledger count the pod at the node no longer, unless it has seen the pod there.
+// release ends the ledger's count of the pod at the node, unless it has seen the pod there.
 func (k *scheduler) release(r *reservation) {
 	k.close(r)
 	k.observer.tell(k.observer.ledger.Unreserve(k.s.Now(), r.pod))
 }
 
-// close ends a reservation in the book. That of a pod that is bound counts on in the ledger, until the
+// close ends a reservation in the book. A bound pod's reservation still counts in the ledger until the
 // watch shows the pod at its node.
 func (k *scheduler) close(r *reservation) {
 	delete(k.book, r.pod)
 	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.pod })
 }
 
-// due implements process.
 func (k *scheduler) due() time.Time {
 	if !k.awake() {
 		return time.Time{}

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
-// TestSeed plays the one run that SIM_SEED names, and tells all that happens:
+// TestSeed plays the run SIM_SEED, and prints all its events:
 //
 //	SIM_SEED=42 go test -run TestSeed -v ./test/sim
 func TestSeed(t *testing.T) {

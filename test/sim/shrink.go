@@ -4,11 +4,11 @@ package sim
 
 import "strings"
 
-// shrinkReplays bounds how often a failed run is played again.
+// shrinkReplays bounds the replays of a failed run.
 const shrinkReplays = 3000
 
-// Shrink shortens a failed run's actions for as long as it fails in the same
-// way: halves, quarters and so on are left out, down to single actions.
+// Shrink shortens a failed run's actions while it fails in the same way: it leaves out halves, quarters and
+// so on, down to single actions.
 func Shrink(r Result) Result {
 	if len(r.Broken) == 0 {
 		return r
@@ -21,7 +21,7 @@ func Shrink(r Result) Result {
 	left := shrinkReplays
 	best, ok := fails(r.Faulty)
 	if !ok {
-		return r // it needs the very dice: it is left as it is
+		return r // it depends on the dice: it stays unchanged
 	}
 	for size := max(1, len(best.Faulty)/2); ; size /= 2 {
 		for at := 0; at < len(best.Faulty) && left > 0; left-- {
@@ -38,8 +38,8 @@ func Shrink(r Result) Result {
 	}
 }
 
-// kindOf is a failure without its names, so that a shortened run may fail for
-// another volume in the same way.
+// kindOf is a failure without its names, so that a shortened run may fail for another volume in the same
+// way.
 func kindOf(rule string) string {
 	var words []string
 	for _, w := range strings.Fields(rule) {

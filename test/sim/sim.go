@@ -14,15 +14,15 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// driver is the one CSI driver of every simulated cluster, inTree the plugin of volumes without
-// VolumeAttachments, and namespace where the pods and claims are.
+// driver is the only CSI driver of each simulated cluster, inTree the plugin of volumes without
+// VolumeAttachments, and namespace that of the pods and claims.
 const (
 	driver    = "csi.sim"
 	inTree    = "kubernetes.io/iscsi"
 	namespace = "ns"
 )
 
-// tick is what every action takes.
+// tick is the time of each action.
 const tick = time.Millisecond
 
 // Sim is one run. It is not safe for parallel use; runs are independent.
@@ -37,7 +37,7 @@ type Sim struct {
 	lease       lease
 	controllers []*controller
 	schedulers  []*scheduler
-	knownAt     [world.Kinds + 1]int // how much of each kind's log all controllers knew at once
+	knownAt     [world.Kinds + 1]int // the part of each kind's log that all controllers knew at once
 	kubelets    []*kubelet
 	attacher    sidecar
 	disks       *diskService
@@ -45,28 +45,27 @@ type Sim struct {
 	users       *users
 	faults      *faults
 	manager     *manager // nil in Standalone mode
-	agents      *agents  // nil where moorage-node does not run
+	agents      *agents  // nil without moorage-node
 
-	scheduler map[string]string // who places a pod, by UID
-	// strays are the VolumeAttachments, by UID, that the API server made for a
-	// kube-controller-manager that had ended by then: the one after it reads what there is
-	// once, when it begins, and does not know them.
+	scheduler map[string]string // a pod's scheduler, by UID
+	// strays are the VolumeAttachments, by UID, that the API server made for a kube-controller-manager that
+	// had ended: its successor lists once, when it begins, and does not know them.
 	strays map[string]bool
 
 	names []ledger.NodeName
-	// firstClaims are all claims as long as no PersistentVolume has vanished.
+	// firstClaims are all claims until a PersistentVolume vanishes.
 	firstClaims []string
 	all         []process
-	kept        []kept            // of each of all, if it is a keeper
-	moved       int               // how often something happened that may touch every process
-	rebooted    []ledger.NodeName // nodes whose machines have booted since nothing moved any more (reboot)
-	doubt       bool              // that offers are kept rightly: they are made anew each time, and compared
+	kept        []kept            // of each keeper in all
+	moved       int               // the number of events that may touch all processes
+	rebooted    []ledger.NodeName // nodes whose machines have booted since the rest began (reboot)
+	doubt       bool              // check kept offers against fresh ones each time
 	menu        menu
 	trace       []Action
-	notes       func(string) // nil: nobody listens
+	notes       func(string) // nil: no listener
 }
 
-// New returns a run that is about to begin.
+// New returns a run before its first action.
 func New(config Config) *Sim {
 	s := &Sim{
 		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
@@ -93,7 +92,7 @@ func New(config Config) *Sim {
 // Now is the virtual time.
 func (s *Sim) Now() time.Time { return s.w.Now }
 
-// collect moves what was written into the logs that watches follow.
+// collect moves writes into the logs that watches follow.
 func (s *Sim) collect() {
 	for _, c := range s.w.Log {
 		s.logs[c.Kind] = append(s.logs[c.Kind], c)
@@ -101,14 +100,13 @@ func (s *Sim) collect() {
 	s.w.Log = s.w.Log[:0]
 }
 
-// note tells who listens what somebody decided.
+// note tells the listener of a decision.
 func (s *Sim) note(format string, args ...any) {
 	if s.notes != nil {
 		s.notes(fmt.Sprintf(format, args...))
 	}
 }
 
-// processes are all that offer actions.
 func (s *Sim) processes() []process {
 	list := []process{s.net, s.disks, s.attacher, s.cluster, s.users, s.faults}
 	if s.manager != nil {
@@ -129,7 +127,6 @@ func (s *Sim) processes() []process {
 	return list
 }
 
-// named finds who takes an action.
 func (s *Sim) named(who string) process {
 	switch who {
 	case "api", "net":
@@ -169,8 +166,7 @@ func (s *Sim) named(who string) process {
 	return nil
 }
 
-// Do takes one action. It is false, and changes nothing, when the action can't
-// be taken.
+// Do takes one action. It is false, and changes nothing, if the action is impossible.
 func (s *Sim) Do(a Action) bool {
 	if a.Who == "clock" {
 		d, err := time.ParseDuration(a.Arg)
@@ -190,7 +186,7 @@ func (s *Sim) Do(a Action) bool {
 	if p == nil {
 		return false
 	}
-	s.touch(a) // before it is over: an answer that was given is no message any more
+	s.touch(a) // before its end: an answered message is gone
 	if !p.act(a.What, a.Arg) {
 		return false
 	}
@@ -202,13 +198,13 @@ func (s *Sim) Do(a Action) bool {
 	return true
 }
 
-// pass has time pass. Kubelets that can do so renew their Leases all the while, and
-// controllers and schedulers read those of nodes that are not Ready.
+// pass lets time pass. Working kubelets renew their Leases meanwhile, and controllers and schedulers read
+// those of nodes that are not Ready.
 func (s *Sim) pass(d time.Duration) {
 	before := s.w.Now
 	if d > tick {
 		s.moved++
-		s.readLeases() // and at the end: a change between the two is seen
+		s.readLeases() // and at the end: a change in between is seen
 	}
 	s.w.Now = before.Add(d)
 	for _, k := range s.kubelets {
@@ -226,8 +222,7 @@ func (s *Sim) pass(d time.Duration) {
 	}
 }
 
-// readLeases has every controller and scheduler that can do so read the Leases of nodes
-// that are not Ready.
+// readLeases has each working controller and scheduler read the Leases of nodes that are not Ready.
 func (s *Sim) readLeases() {
 	for _, c := range s.controllers {
 		if c.awake() && c.observer.synced() {
@@ -241,7 +236,7 @@ func (s *Sim) readLeases() {
 	}
 }
 
-// audit has each controller that leads check what it knows, when that is new.
+// audit has each leading controller check its facts after a change.
 func (s *Sim) audit() {
 	for _, c := range s.controllers {
 		if c.role != leading || c.audited == c.observer.changes {
@@ -252,9 +247,8 @@ func (s *Sim) audit() {
 	}
 }
 
-// tell notes what an audit has found. A volume may look as if it were reported
-// early to one that began with an old list of attachments, until it has seen what
-// became of them; and kube-controller-manager may attach a volume twice.
+// tell notes an audit's findings. To a process that began with an old list of attachments, a volume may
+// seem reported early until it has seen their end; and kube-controller-manager may attach a volume twice.
 func (s *Sim) tell(c *controller, found []rules.Violation) {
 	for _, v := range found {
 		switch {
@@ -266,7 +260,7 @@ func (s *Sim) tell(c *controller, found []rules.Violation) {
 	}
 }
 
-// offers collects what may happen next.
+// offers collects the possible next actions.
 func (s *Sim) offers() *menu {
 	s.menu.reset()
 	if s.doubt && !s.keeps() {
@@ -282,7 +276,7 @@ func (s *Sim) offers() *menu {
 	return &s.menu
 }
 
-// due is when time alone would put something on offer.
+// due is when time alone would offer something.
 func (s *Sim) due() time.Time {
 	var t time.Time
 	for _, p := range s.all {
@@ -291,7 +285,7 @@ func (s *Sim) due() time.Time {
 	return t
 }
 
-// nodeNames lists the nodes that the run began with.
+// nodeNames lists the run's initial nodes.
 func (s *Sim) nodeNames() []ledger.NodeName {
 	if len(s.names) != len(s.kubelets) {
 		s.names = nil
@@ -328,7 +322,6 @@ func volumeOf(arg string) ledger.VolumeID {
 	return ledger.VolumeID{Driver: driver, Handle: arg}
 }
 
-// stepText words a step for notes.
 func stepText(s rules.Step) string {
 	text := fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
 	if s.Do == rules.WriteHold {
@@ -340,8 +333,8 @@ func stepText(s rules.Step) string {
 	return text
 }
 
-// broken are the rules that have been broken so far.
+// broken are the rules broken so far.
 func (s *Sim) broken() []string { return s.w.Judge.Faults }
 
-// Trace returns what has happened.
+// Trace returns the actions so far.
 func (s *Sim) Trace() []Action { return slices.Clone(s.trace) }

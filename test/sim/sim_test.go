@@ -18,15 +18,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
-// schedules is how many runs a plain `go test` makes; SIM_SCHEDULES says
-// otherwise.
+// schedules is the number of runs in a plain `go test`; SIM_SCHEDULES overrides it.
 const schedules = 10000
 
-// enough is how many failures are shown.
+// enough is the number of failures shown.
 const enough = 5
 
-// open are seeds that show a risk that is known and open (docs/internals/simulation.md): each breaks with
-// these words, and with no others.
+// open are seeds with a known, open risk (docs/internals/simulation.md): each breaks with exactly these
+// words.
 var open = map[uint64]string{
 	7622: "pod p9 is bound to w2 while pod p4 at w3 uses csi.sim^late1",
 }
@@ -44,8 +43,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// config is the mix of a seed, with the kinds of badness besides that SIM_BAD
-// names, as in SIM_BAD=stuck,remade.
+// config is the mix of a seed, with the kinds of badness in SIM_BAD, as in SIM_BAD=stuck,remade.
 func config(t *testing.T, seed uint64) sim.Config {
 	c := sim.ConfigFor(seed)
 	if names := os.Getenv("SIM_BAD"); names != "" {
@@ -58,13 +56,13 @@ func config(t *testing.T, seed uint64) sim.Config {
 	return c
 }
 
-// TestRuns plays the runs of seeds 1, 2, …; SIM_FIRST says where to begin.
+// TestRuns plays the runs of seeds 1, 2, …; SIM_FIRST is the first.
 func TestRuns(t *testing.T) {
 	first, count := number(t, "SIM_FIRST", 1), number(t, "SIM_SCHEDULES", schedules)
 	play(t, first, func(made uint64) bool { return made < count })
 }
 
-// TestSoak plays runs that nobody has seen for as long as SOAK says:
+// TestSoak plays new runs for the time SOAK:
 //
 //	SOAK=1h go test -run TestSoak -timeout 0 -v ./test/sim
 func TestSoak(t *testing.T) {
@@ -81,8 +79,8 @@ func TestSoak(t *testing.T) {
 	play(t, first, func(uint64) bool { return time.Now().Before(end) })
 }
 
-// play plays the runs of consecutive seeds, as many as more says, on all
-// processors. It shortens and shows what fails, with its seed.
+// play plays the runs of consecutive seeds while more is true, on all processors. It shortens and shows
+// failures, with their seeds.
 func play(t *testing.T, first uint64, more func(made uint64) bool) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little lives long

@@ -16,13 +16,12 @@ import (
 // users create and delete pods and tickets, and tend to nodes.
 type users struct {
 	s       *Sim
-	pods    int // how many were created
+	pods    int // the number created
 	tickets int
 }
 
 func newUsers(s *Sim) *users { return &users{s: s} }
 
-// offer implements process.
 func (u *users) offer(m *menu) {
 	if !u.s.faulty {
 		return
@@ -72,13 +71,13 @@ func (u *users) offerTickets(m *menu) {
 	}
 }
 
-// wherever as the node of a ticket leaves the node to the controller.
+// wherever as a ticket's node leaves the node to the controller.
 const wherever = "wherever"
 
-// apart begins the parameters of a ticket, behind its node.
+// apart begins a ticket's parameters, behind its node.
 const apart = "!"
 
-// drawNode draws the node of a ticket, or none; and parameters, where there are any.
+// drawNode draws a ticket's node, or none, and parameters if there are any.
 func (u *users) drawNode() string {
 	if u.s.config.Wherever && u.s.rng.IntN(2) == 0 {
 		return wherever
@@ -96,8 +95,8 @@ func (u *users) drawNode() string {
 	return node
 }
 
-// drawType draws what a ticket is for, so that every priority comes about, and
-// those that yield; live migrations where they are allowed.
+// drawType draws a ticket's type, so that all priorities and yielding types occur; live migrations if they
+// are allowed.
 func (u *users) drawType() ledger.TicketType {
 	kinds := []ledger.TicketType{
 		ledger.TypeManual, ledger.TypeManual, ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeRestore, ledger.TypeUpgrade, ledger.TypeEviction,
@@ -108,8 +107,7 @@ func (u *users) drawType() ledger.TicketType {
 	return kinds[u.s.rng.IntN(len(kinds))]
 }
 
-// drawLife draws how many seconds a ticket lives; 0 for as long as nobody deletes
-// it.
+// drawLife draws a ticket's life in seconds; 0: until it is deleted.
 func (u *users) drawLife() int {
 	life := 30 + u.s.rng.IntN(300)
 	if u.s.config.Endless && life%4 == 0 {
@@ -127,8 +125,7 @@ func (u *users) drawClaims(claims []string) string {
 	return first
 }
 
-// Who places pods past Moorage: somebody else, for those that have opted in, and for
-// those that have not.
+// Actors that place pods past Moorage: for opted-in pods, and for others.
 const (
 	foreign   = "foreign"
 	bystander = "bystander"
@@ -137,7 +134,7 @@ const (
 // past says whether a pod is placed past Moorage.
 func past(who string) bool { return who == foreign || who == bystander }
 
-// draw draws a pod: its name, who places it, and its claims.
+// draw draws a pod: its name, its scheduler, and its claims.
 func (u *users) draw() string {
 	rng := u.s.rng
 	who := u.s.schedulers[rng.IntN(len(u.s.schedulers))].name
@@ -150,7 +147,6 @@ func (u *users) draw() string {
 	return "p" + strconv.Itoa(u.pods+1) + " " + who + " " + u.drawClaims(u.s.claims())
 }
 
-// act implements process.
 func (u *users) act(what, arg string) bool {
 	fields := strings.Fields(arg)
 	p, exists := u.s.w.Pod(arg)
@@ -227,7 +223,7 @@ func (u *users) ticket(fields []string) bool {
 	return true
 }
 
-// letsGo has the holder of a ticket say that it no longer uses the volumes that it is asked for.
+// letsGo has a ticket's holder say that it no longer uses the requested volumes.
 func (u *users) letsGo(key string) bool {
 	t, exists := u.s.w.Get(world.Tickets, key).(ledger.Ticket)
 	if !exists || t.YieldingSince == 0 || t.LetsGo {
@@ -238,5 +234,4 @@ func (u *users) letsGo(key string) bool {
 	return true
 }
 
-// due implements process.
 func (u *users) due() time.Time { return time.Time{} }

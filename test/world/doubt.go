@@ -8,24 +8,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MayDoubt says whether there is a reason not to believe a node about a volume: evidence says that the
-// volume is there, or may have been when a Node of that name was deleted, or made, and no
-// VolumeAttachment of it there has gone since.
+// MayDoubt says whether there is a reason to doubt a node about a volume: evidence says that the volume is
+// there, or may have been when a Node of that name was deleted or made, and no VolumeAttachment of it there
+// has ended since.
 func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
-// MayDoubtLate says whether there is one for a process that does not lead: the VolumeAttachment went after its Node, and it may have
-// seen that first. To it the volume was in use without a VolumeAttachment when the Node was deleted, which only a boot ends.
+// MayDoubtLate is MayDoubt for a process that does not lead: the VolumeAttachment ended after its Node, and
+// the process may have seen its end first. To it the volume was in use without a VolumeAttachment when the
+// Node was deleted, which only a boot ends.
 func (w *World) MayDoubtLate(at At) bool { return w.Judge.late[at] }
 
-// nodeReplaced notes which volumes may be at a node whose Node is deleted, or made.
+// nodeReplaced notes the volumes that may be at a node when its Node is deleted or made.
 func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
 	for v := range w.mayBeAt(n) {
 		j.unsure = with(j.unsure, At{v, n}, true)
 	}
 }
 
-// detachedLast: the last VolumeAttachment of a volume at a node has gone, and with it any doubt, unless the volume may have been
-// left there.
+// detachedLast: the last VolumeAttachment of a volume at a node is gone, and with it any doubt, unless the
+// volume may have been left there.
 func (j *Judge) detachedLast(w *World, at At) {
 	h, _ := w.Hold(at.Volume)
 	if h.Node == at.Node && h.Stays {

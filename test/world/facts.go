@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// form is what an API server knows of the objects of a kind.
+// form is an API server's knowledge of a kind.
 type form struct {
 	key, version func(ledger.Event) string
 	uid          func(ledger.Event) string // nil: the ledger keeps none
@@ -17,7 +17,7 @@ type form struct {
 	gone         func(ledger.Event) ledger.Event
 }
 
-// formOf is the form of the objects that are facts of type T.
+// formOf is the form of a kind with facts of type T.
 func formOf[T ledger.Event](key func(T) string, version func(*T) *string, uid func(T) string, gone func(T) ledger.Event) form {
 	f := form{
 		key:     func(e ledger.Event) string { return key(e.(T)) },
@@ -62,7 +62,6 @@ var forms = [stored]form{
 		func(w ledger.NodeWord) string { return w.UID }, func(w ledger.NodeWord) ledger.Event { return ledger.NodeWordGone{Node: w.Node} }),
 }
 
-// kindOfFact is the kind of the objects that a fact is of.
 func kindOfFact(e ledger.Event) Kind {
 	switch e.(type) {
 	case ledger.Ticket:
@@ -93,7 +92,7 @@ func kindOfFact(e ledger.Event) Kind {
 	panic(fmt.Sprintf("not an object: %T", e))
 }
 
-// Identify says of what kind a fact is, and its key.
+// Identify returns a fact's kind and key.
 func Identify(e ledger.Event) (Kind, string) {
 	k := kindOfFact(e)
 	return k, forms[k].key(e)
@@ -107,7 +106,7 @@ func VersionOf(e ledger.Event) int64 {
 	return n
 }
 
-// UIDOf is an object's UID, or its key where the ledger keeps none.
+// UIDOf is an object's UID, or its key if the ledger keeps none.
 func UIDOf(e ledger.Event) string {
 	f := forms[kindOfFact(e)]
 	if f.uid == nil {
@@ -116,5 +115,5 @@ func UIDOf(e ledger.Event) string {
 	return f.uid(e)
 }
 
-// Gone is the event that an object is no more.
+// Gone is the event of an object's end.
 func Gone(e ledger.Event) ledger.Event { return forms[kindOfFact(e)].gone(e) }

@@ -12,16 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// proof permits a forced detach of a volume from a node: a rule held when the volume left
-// volumesAttached of this Node, while it had this VolumeAttachment. It is void once the node is Ready
-// again, or the volume is attached there again.
+// proof permits a forced detach of a volume from a node: a rule held when the volume left volumesAttached
+// of this Node, with this VolumeAttachment. It is void once the node is Ready again, or the volume is
+// attached there again.
 type proof struct {
 	attachment string // UID
 	ground     ground
 	made       int64 // the world's version right before
 }
 
-// ground is what a rule of force stands on.
+// ground is the basis of a rule of force.
 type ground uint8
 
 const (
@@ -31,10 +31,10 @@ const (
 	byWord
 	// byStorage: the storage has cut the machine off.
 	byStorage
-	// byUnpublish: unpublishing the volume takes the machine's access away. The volume
-	// may leave a machine that lives, and be elsewhere only when it has.
+	// byUnpublish: unpublishing the volume takes the machine's access away. The volume may leave a living
+	// machine, and be elsewhere only after that.
 	byUnpublish
-	// byTime: a time that a policy sets, and nothing else.
+	// byTime: a policy's time alone.
 	byTime
 )
 
@@ -43,18 +43,17 @@ const (
 type ended struct {
 	proof
 	at    int64
-	again int64 // when the Node was made again meanwhile, 0: it existed all the while
+	again int64 // when the Node was made again meanwhile; 0: it existed all the time
 	// first and last are when an earlier proof of the same attachment was made, and ended.
 	first, last int64
 }
 
-// permits says whether a deletion was sent on a read of the node, served at since, that was served
-// while this proof or the one before stood.
+// permits says whether a deletion was sent on a read of the node, served at since, while this proof or the
+// one before stood.
 func (e ended) permits(uid string, since int64) bool {
 	return e.proof.permits(uid, since) && since < e.at || e.ground >= byStorage && e.attachment == uid && e.first < since && since < e.last
 }
 
-// end notes that a proof has ended.
 func (j *Judge) end(at At, e ended) {
 	switch old := j.ended[at]; {
 	case old.attachment != e.attachment:
@@ -70,7 +69,7 @@ func (j *Judge) end(at At, e ended) {
 func (j *Judge) prove(w *World, at At) bool {
 	ground := j.rule(w, at)
 	if ground == byWord && w.cutOff(at) {
-		ground = byStorage // the word is true, and the machine lives
+		ground = byStorage // the report is true, and the machine lives
 	}
 	if ground != noGround {
 		a, _ := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
@@ -90,8 +89,8 @@ func (j *Judge) void(w *World, n ledger.NodeName) {
 	}
 }
 
-// registered notes which rules of time held for a Node that was gone, and is made
-// again: they end with that. None held before the node ceased to be Ready.
+// registered notes which rules of time held for a deleted Node that is made again: they end then. None held
+// before the node ceased to be Ready.
 func (j *Judge) registered(w *World, n ledger.NodeName) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
@@ -111,8 +110,8 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 	}
 }
 
-// wordGone notes the volumes that a dead machine has still mounted after its Node was deleted, if a
-// report said so until then: a reader of it may delete their VolumeAttachments.
+// wordGone notes the volumes that a dead machine still has mounted after its Node was deleted, if a report
+// said so until then: its reader may delete their VolumeAttachments.
 func (j *Judge) wordGone(w *World, n ledger.NodeState) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
@@ -123,9 +122,8 @@ func (j *Judge) wordGone(w *World, n ledger.NodeState) {
 	}
 }
 
-// readyAgain notes which rules of time held for a node until it was Ready, for volumes that its
-// volumesAttached did not name: these need not leave it, as after the Node was made again, and no proof
-// was noted.
+// readyAgain notes which rules of time held for a node until it was Ready, for volumes missing in its
+// volumesAttached: these need not leave it, as after the Node was made again, and no proof was noted.
 func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
@@ -138,8 +136,8 @@ func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
 	}
 }
 
-// unlisted is what a rule of time proves of a volume that has not to leave volumesAttached first, as a state of its Node,
-// which is not Ready, does not name it there.
+// unlisted is the proof by a rule of time for a volume that need not leave volumesAttached first, since a
+// state of its Node, which is not Ready, omits it there.
 func (j *Judge) unlisted(w *World, at At, attachment string, n ledger.NodeState) (proof, bool) {
 	if _, proved := j.proofs[at]; proved || !lacks(n.Reported, at.Volume) {
 		return proof{}, false
@@ -153,10 +151,9 @@ func (j *Judge) forget(at At) {
 	j.proofs, j.ended = without(j.proofs, at), without(j.ended, at)
 }
 
-// overtaken says whether the deletion of a VolumeAttachment that was proved by time
-// was sent on a read of the node that was served while the proof stood, and the
-// node was Ready again before it was carried out. No precondition of a DELETE excludes
-// that. It is listed.
+// overtaken says whether the deletion of a VolumeAttachment, proved by time, was sent on a read of the node
+// while the proof stood, and the node was Ready again before it was carried out. No precondition of a
+// DELETE excludes that. It is listed.
 func (j *Judge) overtaken(at At, uid string, since int64) bool {
 	p, noted := j.ended[at]
 	if !noted || !p.permits(uid, since) {
@@ -166,8 +163,8 @@ func (j *Judge) overtaken(at At, uid string, since int64) bool {
 	return true
 }
 
-// permits says whether a deletion that was sent on a read of the node, served at since, was sent on the
-// proof, and not by a report that the machine is dead.
+// permits says whether a deletion that was sent on a read of the node, served at since, relied on the
+// proof, and not on a report that the machine is dead.
 func (p proof) permits(uid string, since int64) bool {
 	return p.ground >= byStorage && p.attachment == uid && since > p.made
 }
@@ -185,13 +182,12 @@ func (j *Judge) Overtakes(w *World, at At, uid string, since int64) bool {
 	return stands && p.permits(uid, since)
 }
 
-// rule is what a rule of force that holds for a volume at a node now stands on.
+// rule is the ground of a rule of force that holds for a volume at a node now.
 func (j *Judge) rule(w *World, at At) ground {
 	n, exists := w.Node(at.Node)
 	return j.ruleOf(w, at, n, exists)
 }
 
-// ruleOf is rule for a state of the Node.
 func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground {
 	policy := w.policy(at.Volume)
 	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)
@@ -242,8 +238,8 @@ func (w *World) Fence(name ledger.NodeName, condition string) bool {
 	return true
 }
 
-// CutOff has the storage of a driver cut off all machines of a node, and then the Node say so.
-// It says whether there is such a Node.
+// CutOff has a driver's storage cut off all machines of a node, and then the Node say so. It says whether
+// the Node exists.
 func (w *World) CutOff(name ledger.NodeName, driver string) bool {
 	n, exists := w.Node(name)
 	if !exists {
@@ -262,7 +258,7 @@ func (w *World) CutsOff(name ledger.NodeName, systemUUID string) bool {
 	return slices.ContainsFunc(w.machinesOf(name), func(m *Machine) bool { return m.Cut && m.SystemUUID() == systemUUID })
 }
 
-// LetIn has the Node say no more that its storage has cut it off, and then the storage let its
+// LetIn removes the report from the Node that its storage has cut it off, and then the storage lets its
 // machines in again.
 func (w *World) LetIn(name ledger.NodeName) {
 	if n, exists := w.Node(name); exists {
@@ -307,9 +303,9 @@ func (w *World) fenced(n ledger.NodeState, condition string) bool {
 	})
 }
 
-// former is what a rule stands on that is about machines which had a Ready node's name
-// before: the times of the policy, from when the Node ceased to name them. The machine that
-// is there must not use the volume, nor any pod there (used) unless it waits for volumesAttached.
+// former is the ground of a rule about machines that had a Ready node's name before: the policy's times,
+// from when the Node ceased to name them. The present machine must not use the volume, nor any pod there
+// (used) unless it waits for volumesAttached.
 func (j *Judge) former(w *World, at At, n ledger.NodeState, used bool) ground {
 	policy, since := w.policy(at.Volume), j.named[at.Node]
 	others := false
@@ -341,8 +337,8 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState, used bool) ground {
 	return noGround
 }
 
-// toUnpublish says whether a volume has a VolumeAttachment at a node by which it can be unpublished
-// there, or is attached to no machine of it.
+// toUnpublish says whether a volume has a VolumeAttachment at a node that permits its unpublish there, or
+// is attached to no machine of it.
 func (w *World) toUnpublish(at At) bool {
 	if _, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node)); exists {
 		return true
@@ -350,8 +346,8 @@ func (w *World) toUnpublish(at At) bool {
 	return !slices.ContainsFunc(w.machinesOf(at.Node), func(m *Machine) bool { return slices.Contains(w.Disks.At[at.Volume], m.ID) })
 }
 
-// lasts says whether something has lasted for long enough, counted from the last
-// renewal of the node's Lease where that came later.
+// lasts says whether a state has lasted for long enough, counted from the last renewal of the node's Lease
+// if that came later.
 func (j *Judge) lasts(w *World, n ledger.NodeName, since time.Time, long time.Duration) bool {
 	if j.Leases {
 		since = later(since, w.heard(n))
@@ -384,16 +380,16 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// mayTake says whether a volume may be taken from a machine, mounted or not: nothing on the machine
-// reaches a disk, and a rule of force holds or has held; or the detach takes its access away; or time
-// alone has forced it, which is listed, since the machine lives.
+// mayTake says whether a volume may be taken from a machine, mounted or not: the machine reaches no disk,
+// and a rule of force holds or has held; or the detach takes its access away; or time alone has forced it,
+// which is listed, since the machine lives.
 func (j *Judge) mayTake(w *World, m *Machine, v ledger.VolumeID) bool {
 	return j.mayBeBeside(w, m, v) || j.ground(w, At{v, m.Node}) == byUnpublish
 }
 
-// ground is the ground of the rule of force that holds for a volume at a node, or has held and was not
-// voided since: the weaker of the two. A volume that was taken because an unpublish cuts the machine
-// off may be elsewhere only after that.
+// ground is the ground of a rule of force for a volume at a node that holds, or has held and was not voided
+// since: the weaker of the two. A volume taken because an unpublish cuts the machine off may be elsewhere
+// only after that.
 func (j *Judge) ground(w *World, at At) ground {
 	is := j.rule(w, at)
 	switch p, proved := j.proofs[at]; {
@@ -421,8 +417,8 @@ func (j *Judge) mayBeBeside(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// takenByTime says whether a volume was taken from a machine by time alone, and detached, before its
-// node was Ready again. Where a detach takes nothing away the machine still writes to it then.
+// takenByTime says whether a volume was taken from a machine by time alone, and detached, before its node
+// was Ready again. If a detach takes nothing away, the machine still writes to it then.
 func (j *Judge) takenByTime(m *Machine, v ledger.VolumeID) bool {
 	p, noted := j.ended[At{v, m.Node}]
 	if !noted || p.ground != byTime || !v.NoAttach() && !j.doomed[p.attachment] {
@@ -460,25 +456,24 @@ func (w *World) machinesOf(n ledger.NodeName) []*Machine {
 	return list
 }
 
-// Proved says whether a volume has been taken from a node by a rule of force that held, and that proof
-// still stands: a number for its ground; and the UID of its VolumeAttachment.
+// Proved says whether a volume was taken from a node by a rule of force that held, and the proof still
+// stands: a number for its ground, and the UID of its VolumeAttachment.
 func (j *Judge) Proved(at At) (ground byte, attachment string) {
 	p := j.proofs[at]
 	return byte(p.ground), p.attachment
 }
 
-// Given is where the hold of a volume has it, or had it last, and the highest number of
-// transitions that it has had.
+// Given is the node of a volume's hold, now or last, and its highest number of transitions.
 func (j *Judge) Given(v ledger.VolumeID) (ledger.NodeName, int64) {
 	return j.numbers[v].node, j.numbers[v].transitions
 }
 
-// Led says whether the volumes of a pod are known to have led somewhere.
+// Led says whether a pod's volumes were ever known.
 func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }
 
-// Lost says what makes a detach under a mount at a machine a listed one (Judge.SameBoot): its Node was
-// deleted with the volume mounted; the leader does not know that; the volume was taken from that mount
-// by force; and the Node was gone then, or has been since.
+// Lost says why a detach under a mount at a machine is listed (Judge.SameBoot): its Node was deleted with
+// the volume mounted; the leader does not know that; the volume was taken from that mount by force; and the
+// Node was gone then, or has been since.
 func (j *Judge) Lost(m *Machine, v ledger.VolumeID) (noted, untold, taken, gone bool) {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
@@ -496,8 +491,8 @@ func (j *Judge) GoneBefore(n ledger.NodeName) bool {
 // mount: the outcome is no fault.
 func (j *Judge) Doomed(uid string) bool { return j.doomed[uid] }
 
-// Left says whether the last unfinished pod with a volume is known to have left a node, from which time
-// a rule of force counts.
+// Left says whether the last unfinished pod with a volume is known to have left a node, from when a rule of
+// force counts.
 func (j *Judge) Left(at At) bool {
 	_, noted := j.left[at]
 	return noted

@@ -21,7 +21,6 @@ func unreport(t *testing.T, w *World, rule string) {
 	}
 }
 
-// detach deletes the VolumeAttachment at w1, and detaches the volume.
 func detach(w *World) {
 	name := ledger.AttachmentName(disk, "w1")
 	w.Serve(Request{Do: DropAttachment, Key: name})
@@ -34,8 +33,8 @@ func unready(w *World, outOfService bool) {
 	w.Put(n)
 }
 
-// A volume may be taken from a machine by force only when nothing on it reaches a
-// disk; from one that lives by time alone, which is listed.
+// A volume may be taken from a machine by force only if the machine reaches no disk; from a living one by
+// time alone, which is listed.
 func TestForce(t *testing.T) {
 	minute := time.Minute
 	for _, test := range []struct {
@@ -75,8 +74,8 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// Where unpublishing takes a machine's access away, a volume may be taken from one that
-// lives, which is not listed as forced by time; but it may be elsewhere only afterwards.
+// If unpublishing takes a machine's access away, a volume may be taken from a living one, which is not
+// listed as forced by time; but it may be elsewhere only afterwards.
 func TestForceByUnpublish(t *testing.T) {
 	minute := time.Minute
 	for name, test := range map[string]struct {
@@ -113,7 +112,7 @@ func TestForceByUnpublish(t *testing.T) {
 	}
 }
 
-// shutDown has the cloud say that the machine of w1 is off.
+// shutDown has the cloud report the machine of w1 as off.
 func shutDown(w *World) {
 	n, _ := w.Node("w1")
 	n.Ready, n.Shutdown = ledger.ReadyUnknown, true
@@ -139,8 +138,7 @@ func TestProofEnds(t *testing.T) {
 	}
 }
 
-// What was deleted while a proof stood is detached later, whatever has become of
-// the node.
+// A deletion under a proof permits the later detach, in any later state of the node.
 func TestDeletedUnderProof(t *testing.T) {
 	w, k := running(t)
 	minute := time.Minute
@@ -155,8 +153,8 @@ func TestDeletedUnderProof(t *testing.T) {
 	faults(t, w, 0)
 }
 
-// A deletion by force that was sent on a read of the Node while the proof stood, and
-// is carried out when the node is Ready again, is listed; any other is a fault.
+// A forced deletion that was sent on a read of the Node while the proof stood, and is carried out when the
+// node is Ready again, is listed; any other is a fault.
 func TestOvertaken(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -192,8 +190,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// Where a Node that was gone is made again, and its node is Ready again, the same is true: what was read before the
-// node ceased to be Ready showed no rule.
+// The same holds if a deleted Node is made again, and its node is Ready again: a read from before the end
+// of Ready showed no rule.
 func TestOvertakenByANodeMadeAgain(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		w, k := running(t)
@@ -216,8 +214,7 @@ func TestOvertakenByANodeMadeAgain(t *testing.T) {
 	}
 }
 
-// Leases are renewed whatever Ready says, and only by kubelets that live and have
-// a Node.
+// Living kubelets with a Node renew their Leases in any state of Ready.
 func TestLease(t *testing.T) {
 	w, k := running(t)
 	read := func() int64 {
@@ -249,7 +246,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// Which machine and boot a Node is.
+// A Node names its machine and boot.
 func TestIdentity(t *testing.T) {
 	w, k := running(t)
 	first, _ := w.Node("w1")
@@ -277,8 +274,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// What a rule of force excuses ends when the node is Ready again, also where its Node was made anew in
-// between: nothing may be elsewhere then that is attached to it.
+// A rule of force excuses nothing once the node is Ready again, also if its Node was made again in between:
+// a volume attached to it may then be nowhere else.
 func TestExcuseEndsWithTheRule(t *testing.T) {
 	minute := time.Minute
 	for name, outOfService := range map[string]bool{"a time": false, "the taint": true} {
@@ -310,9 +307,9 @@ func TestExcuseEndsWithTheRule(t *testing.T) {
 	}
 }
 
-// A volume is taken from a mount by force, and its Node is made again by the same boot: that the mount is there is
-// remembered nowhere, and a detach of the volume, when it has been attached there anew, is listed. It is a fault where
-// the Node is the same one since the volume was taken, also where it was made again before.
+// A volume is taken from a mount by force, and its Node is made again by the same boot: the mount is
+// remembered nowhere, and a detach of the volume, after it has been attached there again, is listed. It is
+// a fault if the Node is the same since the volume was taken, also if it was made again before.
 func TestTakenFromAMountOfBefore(t *testing.T) {
 	for _, test := range []struct{ before, gone, remade bool }{
 		{remade: true}, {}, {before: true}, {before: true, remade: true}, {gone: true, remade: true},
@@ -356,8 +353,9 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 	}
 }
 
-// A volume without VolumeAttachments is taken by time from a Node that was made again by the same boot, and does not
-// name it. The mount at the next node, after the first one is Ready again, is listed; without a forced patch it is a fault.
+// A volume without VolumeAttachments is taken by time from a Node that was made again by the same boot, and
+// does not name it. A mount at the next node, after the first is Ready again, is listed; without a forced
+// patch it is a fault.
 func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 	iscsi, minute := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}, time.Minute
 	for _, forced := range []bool{true, false} {
@@ -395,8 +393,8 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 	}
 }
 
-// A Lease goes with its Node. What its kubelet renewed shortly before nobody may have read, and by the time that a policy
-// sets the volume is taken from the machine all the same: that is listed. It is a fault where the renewal was read.
+// A Lease is deleted with its Node. Its last renewal may be unread, and by the policy's time the volume is
+// taken from the machine all the same: that is listed. It is a fault if the renewal was read.
 func TestRenewedBeforeTheNodeIsGone(t *testing.T) {
 	minute := time.Minute
 	for _, read := range []bool{false, true} {

@@ -17,80 +17,78 @@ import (
 // Judge watches the real objects, disks and mounts, and knows no component's beliefs. It shares no rule
 // with internal/rules.
 type Judge struct {
-	// Faults are the rules that were broken, in the order of their breaking.
+	// Faults are the broken rules, in order.
 	Faults []string
 	// Exact has grants judged by the present limits, if nothing lies between a decision and its write;
 	// otherwise by the highest limits of the node since all controllers knew everything (AllKnown).
 	Exact bool
-	// ByTime are the machines that lived when time alone forced a volume from them:
-	// no fault, for a policy says so, but all that it can break.
+	// ByTime are the machines that lived when time alone forced a volume from them: no fault, since a
+	// policy says so, but all that it can break.
 	ByTime []string
-	// Overtaken are forced detaches by time alone that were sent while they were right,
-	// and carried out when their nodes were Ready again: no fault, for a DELETE can't
-	// test the Node, but all that it can break.
+	// Overtaken are forced detaches by time alone that were right when sent, and carried out when their
+	// nodes were Ready again: no fault, since a DELETE can't test the Node, but all that it can break.
 	Overtaken []string
-	// Forgotten are volumes whose holds were deleted after a list had shown no PersistentVolume of
-	// them, though one came before the deletion was carried out: no fault, for a DELETE can't test
-	// that. Their transitions start again.
+	// Forgotten are volumes whose holds were deleted after a list without a PersistentVolume of them,
+	// although one came before the deletion was carried out: no fault, since a DELETE can't test that.
+	// Their transitions start again.
 	Forgotten []string
-	// SameBoot are volumes that were detached from machines that had them mounted: their Nodes were
-	// deleted before the leader began, and made again by the same boot, and no hold has named that boot
-	// to any leader: for a shared volume none does, and for an exclusive volume it may name the boot
-	// before. No fault, for nothing in the API tells that leader (residual/shared-same-boot,
-	// residual/booted-between-leaders). And volumes that were detached from there again, after they
-	// were taken from that mount by force, with the Node gone since: its end ends the memory of that
+	// SameBoot are volumes that were detached from machines that had them mounted: their Nodes were deleted
+	// before the leader began, and made again by the same boot, and no hold has named that boot to any
+	// leader: for a shared volume none does, and for an exclusive volume it may name the boot before. No
+	// fault, since nothing in the API tells that leader (residual/shared-same-boot,
+	// residual/booted-between-leaders). And volumes that were detached from there again, after they were
+	// taken from that mount by force, with the Node gone since: its end ends the memory of that
 	// (residual/node-deleted-after-force).
 	SameBoot []string
 	// Began is when the leader had seen everything; 0: not told, and nothing is a SameBoot.
 	Began int64
-	// Leases has the judge count the time of rules as it should be: from the later
-	// of the last user's end, the node's not being Ready, and the last renewal of
-	// its Lease.
+	// Leases has the judge count rules' times correctly: from the latest of the last user's end, the end of
+	// Ready, and the last renewal of its Lease.
 	Leases bool
 	// Binds says that pods may be bound at any time, Shrinks that limits may shrink. No scheduler
 	// tells the granter of tickets about a bind: it sees the bound pod.
 	Binds, Shrinks bool
-	// Alone says that one scheduler of Moorage places all pods: it knows of each bind.
+	// Alone says that one Moorage scheduler places all pods: it knows each bind.
 	Alone bool
 
 	left      map[At]time.Time             // when the last unfinished pod or ticket with the volume left the node
-	notReady  map[ledger.NodeName]outage   // since when the node has not been Ready
-	named     map[ledger.NodeName]naming   // which machine the Node names
+	notReady  map[ledger.NodeName]outage   // since when the node is not Ready
+	named     map[ledger.NodeName]naming   // the machine that the Node names
 	gone      map[ledger.NodeName]deletion // of Nodes that do not exist
 	proofs    map[At]proof                 // taken out of volumesAttached by a rule of force that held
 	ended     map[At]ended                 // proofs that ended as their nodes were Ready again
 	doomed    map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
 	numbers   map[ledger.VolumeID]given    // by the volume's hold
-	known     map[string][]ledger.VolumeID // where a pod's volumes led last
-	limits    map[slots]int32              // the highest that a CSINode has said
-	highest   map[slots]int32              // the highest that a CSINode has ever said: a scheduler may not have seen a lower one
-	beside    map[At]bool                  // made for a live migration, as long as there are two
+	known     map[string][]ledger.VolumeID // the last known volumes of a pod
+	limits    map[slots]int32              // the highest limit of a CSINode
+	highest   map[slots]int32              // the highest limit ever: a scheduler may not have seen a lower one
+	beside    map[At]bool                  // made for a live migration, while there are two
 	over      map[ledger.VolumeID]bool     // volumes with an ended live migration
 	bound     map[string]bool              // pods, by UID, that were bound since the world began
 	placed    map[string]bool              // the pods that a scheduler of Moorage has bound
 	shaken    map[string]bool              // the pods among them whose node has been out of service since, or had no Node
 	shook     map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
 	taken     map[At]bool                  // slots that those take
-	counts    map[At]int64                 // the slots that the granter knows of, and the world's version by then
+	counts    map[At]int64                 // the slots known to the granter, and the world's version by then
 	unlimited map[At]bool                  // wanted there by a pod that did not opt in, or has started, or by a granted ticket, now or before
 	leavers   map[At]bool                  // volumes that have left nodes, perhaps unknown to the granter, while pods might be bound, or once shrank
-	shrank    bool                         // a limit counts that is lower than one before (AllKnown)
-	been      map[At]bool                  // where such pods have or had volumes: the granter may not know that they have left
+	shrank    bool                         // a lower limit than before counts (AllKnown)
+	been      map[At]bool                  // places of such pods' volumes, now or before: the granter may not know that they have left
 	madeFor   map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost      map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
-	forced    map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them again: whether their Nodes were gone then, or since
+	lost      map[mount]loss               // mounts from before the deletion of their Nodes, while they last
+	forced    map[mount]bool               // mounts under which volumes were detached by force, until a pod gets them again: whether their Nodes were gone then, or since
 	unsure    map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
 	late      map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
-	told      map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
-	unheard   map[At]bool                  // volumes of tickets that have lost them while their nodes were not Ready
+	told      map[string][]ledger.VolumeID // by satisfied tickets, by UID: their volumes when they were told that they have them
+	unheard   map[At]bool                  // volumes that tickets have lost while their nodes were not Ready
 
-	// Cooperative: kube-controller-manager attaches and detaches as well, and is not judged. Moorage is
-	// judged by docs/internals/invariants.md for that mode.
+	// Cooperative: kube-controller-manager also attaches and detaches, and is not judged. Moorage is judged
+	// by docs/internals/invariants.md for that mode.
 	Cooperative bool
 	theirs      map[At]bool // detached by kube-controller-manager
 }
 
-// given is where a hold says that its volume is, and the highest transitions it has had.
+// given is the node of a volume's hold, and its highest transitions.
 type given struct {
 	node        ledger.NodeName
 	transitions int64
@@ -138,7 +136,7 @@ func (j *Judge) fault(format string, args ...any) {
 	j.Faults = append(j.Faults, fmt.Sprintf(format, args...))
 }
 
-// changed keeps what the judge must remember of objects.
+// changed keeps the judge's memory of objects.
 func (j *Judge) changed(w *World, was, is ledger.Event) {
 	if before, after, both := nodeStates(was, is); both && before.Ready != ledger.ReadyTrue && after.Ready == ledger.ReadyTrue {
 		j.readyAgain(w, before)
@@ -229,7 +227,6 @@ func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 	}
 }
 
-// limitOf is how many volumes of a driver a node takes.
 func limitOf(d ledger.DriverOnNode) int32 {
 	if d.Limit == ledger.NoLimit {
 		return math.MaxInt32
@@ -237,8 +234,8 @@ func limitOf(d ledger.DriverOnNode) int32 {
 	return d.Limit
 }
 
-// UsedBy lists the volumes of a pod that need an attachment; what led
-// somewhere once is remembered when claim or PersistentVolume are gone.
+// UsedBy lists a pod's volumes that need an attachment; a known volume is remembered after its claim or
+// PersistentVolume is gone.
 func (j *Judge) UsedBy(w *World, p ledger.Pod) []ledger.VolumeID {
 	if list, complete := w.VolumesOf(p); (complete || len(list) > len(j.known[p.UID])) && !slices.Equal(list, j.known[p.UID]) {
 		j.known = maps.Clone(j.known)
@@ -276,7 +273,7 @@ func (j *Judge) used(w *World, at At) bool {
 	return false
 }
 
-// nodeStates are the states of a Node before and after a change; false where it is made, or deleted.
+// nodeStates are a Node's states before and after a change; false: it is made or deleted.
 func nodeStates(was, is ledger.Event) (before, after ledger.NodeState, both bool) {
 	before, existed := was.(ledger.NodeState)
 	after, exists := is.(ledger.NodeState)
@@ -301,7 +298,7 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 }
 
 // holdChanged: transitions never falls, and rises when the volume changes its node. A hold that a user
-// has deleted may be made again unchanged.
+// deleted may be made again unchanged.
 func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	before, existed := was.(ledger.HoldSeen)
 	v, last, now := after.Volume, j.numbers[after.Volume], after.Hold
@@ -318,7 +315,7 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	j.numbers = with(j.numbers, v, given{now.Node, max(last.transitions, now.Transitions)})
 }
 
-// Begins notes that a leader that knows everything leads from now on, and sees all changes.
+// Begins notes that a leader with complete facts leads from now on, and sees all changes.
 func (j *Judge) Begins(w *World) {
 	j.Began = w.Version()
 	for at, lost := range j.lost {
@@ -338,9 +335,8 @@ func (w *World) policy(v ledger.VolumeID) ledger.Policy {
 	return ledger.Policy{}
 }
 
-// reports judges a write of volumesAttached: nothing leaves it that is in use,
-// unless a rule of force holds (I3, I4); nothing enters it that is not
-// attached (I5).
+// reports judges a write of volumesAttached: no volume in use leaves it, unless a rule of force holds (I3,
+// I4); no unattached volume enters it (I5).
 func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, changes []protocol.Change) {
 	if j.Cooperative {
 		j.fault("volumesAttached of %s is written, which is kube-controller-manager's", n.Name)
@@ -384,8 +380,8 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 	}
 }
 
-// forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force
-// from a Node that does not name it: the same boot made it again, and the volume may be mounted there.
+// forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force from
+// a Node that omits it: the same boot made the Node again, and the volume may be mounted there.
 func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID, changes []protocol.Change) {
 	for _, c := range changes {
 		if c.Rule != "" && c.Volume.NoAttach() && lacks(was, c.Volume) {
@@ -394,10 +390,9 @@ func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID
 	}
 }
 
-// attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a node
-// while another's names it; in a live migration, while more than one other's does. A Node that is gone,
-// or was made again, names nothing, though the volume is mounted there: a live migration lets it stay
-// so.
+// attachesByReport: an exclusive volume without VolumeAttachments does not enter a node's volumesAttached
+// while another's names it; in a live migration, while more than one other's does. A deleted or recreated
+// Node names nothing, though the volume is mounted there: a live migration permits that.
 func (j *Judge) attachesByReport(w *World, at At) {
 	for _, m := range w.machinesOf(at.Node) {
 		j.keepsDetached(w, at.Volume, m.ID, "attached to")
@@ -420,8 +415,8 @@ func (j *Judge) attachesByReport(w *World, at At) {
 	}
 }
 
-// inTheWay are the other nodes with an exclusive volume that forbid to attach it to one more: not nodes
-// that it may be taken from by force, and not the node that a live migration permits.
+// inTheWay are the other nodes with an exclusive volume that forbid another attach: not nodes from which it
+// may be taken by force, and not the node that a live migration permits.
 func (j *Judge) inTheWay(w *World, at At, others []ledger.NodeName) []ledger.NodeName {
 	var list []ledger.NodeName
 	living := 0
@@ -440,14 +435,13 @@ func (j *Judge) inTheWay(w *World, at At, others []ledger.NodeName) []ledger.Nod
 	return list
 }
 
-// unstages: nothing is unstaged under a pod that it is published for.
+// unstages: no volume is unstaged while it is published for a pod.
 func (j *Judge) unstages(m *Machine, v ledger.VolumeID) {
 	if pods := m.Mounts[v]; len(pods) > 0 {
 		j.fault("%s is unstaged at %s, where it is mounted for %s", v, m.ID, pods[0])
 	}
 }
 
-// uses says whether a volume is mounted at a machine of a node.
 func (w *World) uses(at At) bool {
 	for _, m := range w.Machines {
 		if m.Node == at.Node && m.Uses(at.Volume) {
@@ -457,9 +451,9 @@ func (w *World) uses(at At) bool {
 	return false
 }
 
-// onlyAsked says whether the only objection to a rule of force may be a pod that came after the leader
-// looked, and that has not got the volume. The list of the node's pods that follows finds it; a volume
-// without attachments is put into volumesAttached again for it.
+// onlyAsked says whether the only objection to a rule of force may be a pod that came after the leader's
+// read, and that has not got the volume. The following list of the node's pods finds it; a volume without
+// attachments is put into volumesAttached again for it.
 func (j *Judge) onlyAsked(w *World, at At, n ledger.NodeState) bool {
 	if n.Ready == ledger.ReadyTrue {
 		return j.former(w, at, n, false) != noGround
@@ -507,17 +501,16 @@ func (j *Judge) pair(w *World, v ledger.VolumeID, a, b ledger.NodeName) bool {
 	return j.beside[At{v, a}] || j.beside[At{v, b}] || j.foreign(w, At{v, a}) || j.foreign(w, At{v, b})
 }
 
-// foreign says whether it is kube-controller-manager's doing that a volume is at
-// a node, or is not.
+// foreign says whether kube-controller-manager caused a volume's presence or absence at a node.
 func (j *Judge) foreign(w *World, at At) bool {
 	a, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
 	return j.Cooperative && (j.theirs[at] || exists && !a.Ours)
 }
 
 // deletes: no VolumeAttachment is deleted while its volume is mounted, except by force, or while
-// volumesAttached names it; nor a foreign one. An entry in volumesInUse is harmless by now: a kubelet
-// that began to use the volume after it left volumesAttached has not got it, and will not. since is
-// when the node was read for a deletion by force.
+// volumesAttached names it; nor a foreign one. An entry in volumesInUse is harmless by now: a kubelet that
+// began to use the volume after it left volumesAttached has not got it, and will not. since is when the
+// node was read for a forced deletion.
 func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	v, _ := w.Attaches(a)
 	ok := !v.IsZero()
@@ -537,7 +530,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	for _, m := range w.machinesOf(a.Node) {
 		switch {
 		case !m.Uses(v):
-			// A kubelet that has looked for the VolumeAttachment before may still mount the volume.
+			// A kubelet that has checked the VolumeAttachment before may still mount the volume.
 			if j.ground(w, At{v, a.Node}) >= byUnpublish || j.Overtakes(w, At{v, a.Node}, a.UID, since) {
 				j.doomed = with(j.doomed, a.UID, true)
 			}
@@ -554,25 +547,25 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	}
 }
 
-// mount is a volume that a machine has staged in a boot.
+// mount is a volume staged in a machine's boot.
 type mount struct {
 	machine string
 	boot    int
 	volume  ledger.VolumeID
 }
 
-// loss is that a Node was deleted while a volume was mounted in a boot of its machine, or that the
-// volume was mounted while the Node was gone, since the kubelet had looked for it before: the world's
-// version when the Node was deleted last while volumesAttached named the volume, else first; and
-// whether the volume's hold named that boot at any such time, or another boot of the node.
+// loss says that a Node was deleted with a volume mounted in a boot of its machine, or that the volume was
+// mounted while the Node was gone, since the kubelet had checked it before: the world's version at the last
+// deletion of the Node with the volume in volumesAttached, else at the first; and whether the volume's hold
+// named that boot, or another boot of the node, at any such time.
 type loss struct {
 	at             int64
 	named, another bool
 	told           bool // the hold said that the mount may be there when a leader began
 }
 
-// losesNode notes the staged volumes at the machines of a deleted Node. No detach had begun for volumes
-// in its volumesAttached: a leader that sees that end of the Node has no earlier deletion on its way.
+// losesNode notes the staged volumes at a deleted Node's machines. For volumes in its volumesAttached no
+// detach had begun: a leader that sees that end of the Node has no earlier deletion in flight.
 func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 	j.gone = with(j.gone, n.Name, deletion{w.Now, w.Version()})
 	j.wordGone(w, n)
@@ -587,7 +580,7 @@ func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 	}
 }
 
-// loses notes a mount whose Node is gone, and that volumesAttached named it.
+// loses notes a mount without a Node, and whether volumesAttached named it.
 func (j *Judge) loses(w *World, m *Machine, v ledger.VolumeID, reported bool) {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
@@ -607,11 +600,11 @@ func tells(h ledger.Hold, at mount) bool {
 	return slices.ContainsFunc(h.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) })
 }
 
-// sameBoot says whether nothing tells the leader that a volume is mounted at a machine, whose Node was
-// deleted with the volume mounted, and the leader that saw that has not written it down. Either that
-// was before the leader had seen everything, and no hold named the boot, since the volume may be
-// shared, or since no process led after the machine had booted; or the volume was taken from that mount
-// by force, and the Node was gone then, or has been since. It is listed.
+// sameBoot says whether the leader can't know that a volume is mounted at a machine: its Node was deleted
+// with the volume mounted, and a leader that saw that has not written it down. Either that was before the
+// leader had complete facts, and no hold named the boot, since the volume may be shared, or since there was
+// no leader after the machine's boot; or the volume was taken from that mount by force, and the Node was
+// gone then, or has been since. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
@@ -629,8 +622,8 @@ func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 // found it in the hold when it began.
 func (j *Judge) untold(lost loss) bool { return lost.at <= j.Began && !lost.named && !lost.told }
 
-// publishes: an exclusive volume is at one machine at a time, unless the other machine's node is
-// fenced, or was this machine's before.
+// publishes: an exclusive volume is at one machine at a time, unless the other machine's node is fenced, or
+// was this machine's before.
 func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 	if !j.foreign(w, At{v, w.Machines[machine].Node}) {
 		j.keepsDetached(w, v, machine, "attached to")
@@ -654,12 +647,12 @@ func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 	}
 }
 
-// mounts: no volume is mounted without being attached, and an exclusive volume at one machine at a
-// time. It is false for a mount that fails, because the volume was taken away by force, or is attached
-// to another machine of that name.
+// mounts: a volume is mounted only where it is attached, and an exclusive volume at one machine at a time.
+// It is false for a mount that fails, because the volume was taken away by force, or is attached to another
+// machine of that name.
 func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	j.forced = without(j.forced, mount{m.ID, m.Boots, v})
-	if !m.Uses(v) { // a mount that no Node was deleted with
+	if !m.Uses(v) { // a mount without a deleted Node
 		j.lost = without(j.lost, mount{m.ID, m.Boots, v})
 		if _, gone := j.gone[m.Node]; gone {
 			j.loses(w, m, v, false)
@@ -676,7 +669,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
 	}
 	j.keepsDetached(w, v, m.ID, "mounted at")
-	if !w.Exclusive(v) || m.Uses(v) && j.takenByTime(m, v) { // the latter keeps its mount, for one more pod
+	if !w.Exclusive(v) || m.Uses(v) && j.takenByTime(m, v) { // the latter keeps its mount for one more pod
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
@@ -692,8 +685,9 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// AtReplaced says whether a volume is attached to a machine that had the name of this one's node before. An attacher
-// that has called for that, and is late with its mark, marks what another has stamped for this one meanwhile.
+// AtReplaced says whether a volume is attached to an earlier machine of this one's node name. A late
+// attacher that called for that machine marks an attachment that another has stamped for this one
+// meanwhile.
 func (w *World) AtReplaced(m *Machine, v ledger.VolumeID) bool {
 	return slices.ContainsFunc(w.Disks.At[v], func(id string) bool {
 		before := w.Machines[id]
@@ -701,8 +695,8 @@ func (w *World) AtReplaced(m *Machine, v ledger.VolumeID) bool {
 	})
 }
 
-// writes says whether a machine may write to a volume: a mount fails at every access after a detach,
-// unless the detach takes nothing away.
+// writes says whether a machine may write to a volume: after a detach each access fails, unless the detach
+// takes nothing away.
 func (w *World) writes(m *Machine, v ledger.VolumeID) bool {
 	return m.Uses(v) && !m.Cut && (v.NoAttach() || w.Mapped || slices.Contains(w.Disks.At[v], m.ID))
 }
@@ -724,8 +718,8 @@ func (w *World) migrates(v ledger.VolumeID) bool {
 	return false
 }
 
-// migrationVolumes are the volumes of a live migration's ticket, and the volumes that its claims led to
-// before their PersistentVolumes vanished: grants for them may be under way.
+// migrationVolumes are the volumes of a live migration's ticket, and its claims' volumes from before their
+// PersistentVolumes vanished: grants for them may be in flight.
 func (w *World) migrationVolumes(t ledger.Ticket) []ledger.VolumeID {
 	list := w.TicketVolumes(t)
 	for _, tv := range t.Volumes {

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// A grant is judged by the highest limit that the node has had; where nothing lies
-// between a decision and its write, by the one that stands.
+// A grant is judged by the node's highest limit so far; if nothing lies between a decision and its write,
+// by the present limit.
 func TestLimitsThatStand(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		w := New()
@@ -28,8 +28,8 @@ func TestLimitsThatStand(t *testing.T) {
 	}
 }
 
-// A hold that somebody has deleted may be made again as it was; with the same
-// transitions for another node, or with fewer, it may not.
+// A deleted hold may be made again unchanged, but not with the same transitions for another node, or with
+// fewer.
 func TestHoldMadeAgain(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -52,21 +52,20 @@ func TestHoldMadeAgain(t *testing.T) {
 	}
 }
 
-// Who grants answers for its own grants, also where somebody binds pods past them: a node
-// that is over its limit by such a bind is no fault, and one that is by grants is, before
-// and after.
+// The granter is responsible for its own grants, also if pods are bound past them: a node over its limit by
+// such a bind is no fault, but a node over its limit by grants is, before and after.
 func TestLimitsBesideBinds(t *testing.T) {
 	for name, test := range map[string]struct {
-		claims string // of the tickets that are granted one after the other
+		claims string // of the tickets, granted in this order
 		past   string // of the pod that is bound past them
-		after  int    // how many grants come before it
-		stock  string // what kube-controller-manager has just attached
+		after  int    // the number of grants before it
+		stock  string // a volume that kube-controller-manager has just attached
 		bad    bool
-		early  string // claims of tickets that are there from the start
-		gone   bool   // the pod has gone before its volume is attached, and whoever attaches does not know that yet
-		anew   string // claims of tickets that change once the volume is attached
-		left   string // claims whose granted tickets go before the bind
-		listed string // claims whose volumes the node lists in use, until that volume is attached
+		early  string // claims of tickets from the start
+		gone   bool   // the pod has gone before its volume is attached, unknown to the attacher
+		anew   string // claims of tickets that change after the volume's attach
+		left   string // claims of granted tickets that go before the bind
+		listed string // claims of volumes in the node's volumesInUse, until that volume is attached
 	}{
 		"within the limit": {"ab", "c", 1, "", false, "b", false, "", "", ""},
 		"its volume is attached before the ticket is made":             {"ab", "c", 1, "", true, "", false, "", "", ""},
@@ -142,8 +141,8 @@ func TestLimitsBesideBinds(t *testing.T) {
 	}
 }
 
-// A scheduler that is alone takes no node past its limit by pods, and puts no exclusive volume at two
-// nodes. Beside other schedulers it may: one of the pods waits then.
+// A lone scheduler takes no node past its limit by pods, and puts no exclusive volume at two nodes. With
+// other schedulers it may: one of the pods waits then.
 func TestBindsOfOneScheduler(t *testing.T) {
 	for name, test := range map[string]struct {
 		access ledger.Access
@@ -189,21 +188,21 @@ func TestBindsOfOneScheduler(t *testing.T) {
 	}
 }
 
-// A volume is detached under a mount without a fault only where nothing tells whoever leads: its Node was made
-// again by the same boot before that one began, and not once more since, no hold has ever named the boot, but that of an
-// exclusive one a boot before it, and the mount is the one of then.
+// A volume is detached under a mount without a fault only if the leader can't know the mount: its Node was
+// made again by the same boot before the leader began, and not again since; no hold has ever named the
+// boot, except an exclusive volume's hold that named an earlier boot; and the mount is from that time.
 func TestSameBootIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		access  ledger.Access
-		held    string // the boot that the hold names when the Node is deleted
-		boot    bool   // the machine has booted anew, so that nothing is mounted
-		seen    bool   // by whoever leads
+		held    string // the boot in the hold at the Node's deletion
+		boot    bool   // the machine has booted, so that nothing is mounted
+		seen    bool   // by the leader
 		written bool
-		told    bool // the hold said so when that one began, and says so no more
+		told    bool // the hold said so when the leader began, and no longer does
 		before  bool // or only before that
-		again   bool // the Node is deleted and made again once more, under whoever leads
-		anew    bool // the volume is unmounted since, and mounted for another pod
-		after   bool // the volume is mounted once the Node is gone
+		again   bool // the Node is deleted and made again under the leader
+		anew    bool // the volume was unmounted since, and mounted for another pod
+		after   bool // the volume is mounted after the Node is gone
 		listed  bool
 		faults  int
 	}{
@@ -282,8 +281,8 @@ func TestSameBootIsListed(t *testing.T) {
 	}
 }
 
-// An exclusive volume of a pod that whoever grants knows is granted nowhere else; but where a pod has it, or had it, a pod
-// that was bound elsewhere since waits, unless the hold has given it to that one's node.
+// An exclusive volume of a pod known to the granter is granted nowhere else. If a pod has or had it, a pod
+// bound elsewhere since waits, unless the hold has given it to that pod's node.
 func TestGrantBesideABind(t *testing.T) {
 	for name, test := range map[string]struct {
 		past    bool
@@ -329,8 +328,8 @@ func TestGrantBesideABind(t *testing.T) {
 	}
 }
 
-// A ticket has been told that its volume is attached nowhere. Then whoever leads attaches it: the judge says so, also
-// of a volume without VolumeAttachments.
+// A ticket was told that its volume is attached nowhere. Then the leader attaches it: the judge reports it,
+// also for a volume without VolumeAttachments.
 func TestAttachedWhileKeptDetached(t *testing.T) {
 	for _, v := range []ledger.VolumeID{disk, {Driver: "kubernetes.io/iscsi", Handle: "i"}} {
 		for _, first := range []bool{false, true} { // it is attached before the ticket is told
@@ -370,8 +369,8 @@ func TestAttachedWhileKeptDetached(t *testing.T) {
 	}
 }
 
-// A live migration brings a volume without VolumeAttachments to a second node. That the Node of the first one is gone,
-// and names nothing any more, makes its mount there no fault; without the migration it is one.
+// A live migration brings a volume without VolumeAttachments to a second node. The first one's Node is gone
+// and names nothing: its mount there is no fault. Without the migration it is.
 func TestMigrationFromANodeThatIsGone(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
 	for _, migrates := range []bool{true, false} {
@@ -397,8 +396,8 @@ func TestMigrationFromANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// What a bind past Moorage brought to a node, and has left it, is no excuse for a grant past the limit any more once
-// whoever grants knows all that there is, but where it counts the volume there still.
+// A volume that a bind past Moorage brought to a node, and that has left it, no longer excuses a grant past
+// the limit once the granter has complete facts, unless it still counts the volume there.
 func TestAllKnownEndsExcuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		stays, known, counted bool
@@ -437,7 +436,7 @@ func TestAllKnownEndsExcuses(t *testing.T) {
 	}
 }
 
-// A grant may have been decided on before a limit shrank; once whoever grants knows all that there is, none was.
+// A grant may have been decided on before a limit shrank, but not after the granter had complete facts.
 func TestAllKnownEndsLimits(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		w := New()
@@ -495,7 +494,8 @@ func TestToldOfWhatIsNotAttached(t *testing.T) {
 	}
 }
 
-// No VolumeAttachment takes a node past its limit for a pod that opted in and has not started. For others the driver decides.
+// No VolumeAttachment takes a node past its limit for an opted-in pod that has not started. For others the
+// driver decides.
 func TestAttachesPastTheLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit int32

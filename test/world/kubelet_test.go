@@ -32,7 +32,6 @@ func running(t *testing.T) (*World, Kubelet) {
 	return w, w.Kubelet("w1#1")
 }
 
-// attach has a volume attached, and named by volumesAttached.
 func attach(w *World, n ledger.NodeName, machine string) {
 	w.Put(ledger.Attachment{
 		Name: ledger.AttachmentName(disk, n), UID: w.UID(), Driver: disk.Driver, Node: n, PersistentVolume: "pv1",
@@ -42,7 +41,6 @@ func attach(w *World, n ledger.NodeName, machine string) {
 	reported(w, n, disk)
 }
 
-// reported has volumesAttached of a node name these volumes, and no others.
 func reported(w *World, n ledger.NodeName, list ...ledger.VolumeID) {
 	now, _ := w.Node(n)
 	now.Reported = list
@@ -68,7 +66,7 @@ func resolve(t *testing.T, w *World, machine string) {
 	w.Kubelet(machine).Resolved(w.Serve(r))
 }
 
-// reach has a kubelet do all that it takes to run a pod.
+// reach has a kubelet do all steps to run a pod.
 func reach(t *testing.T, w *World, machine, pod string) {
 	t.Helper()
 	report(t, w, machine)
@@ -85,8 +83,8 @@ func reach(t *testing.T, w *World, machine, pod string) {
 	}
 }
 
-// mountsReported has a volume without VolumeAttachments put into volumesAttached of a node, and mounted there for a new
-// pod with claim ns/c.
+// mountsReported puts a volume without VolumeAttachments into a node's volumesAttached, and mounts it there
+// for a new pod with claim ns/c.
 func mountsReported(t *testing.T, w *World, n ledger.NodeName, v ledger.VolumeID) {
 	t.Helper()
 	machine, uid := string(n)+"#1", "at-"+string(n)
@@ -117,8 +115,8 @@ func faults(t *testing.T, w *World, want int) {
 	}
 }
 
-// The handshake: no mount before volumesInUse, volumesAttached and the
-// VolumeAttachment name the volume, in this order.
+// The handshake: a mount needs volumesInUse, volumesAttached and the VolumeAttachment to name the volume,
+// in this order.
 func TestHandshake(t *testing.T) {
 	w, k := running(t)
 	faults(t, w, 0)
@@ -150,9 +148,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// A kubelet that starts and finds a mount that volumesAttached does not name
-// leaves it out of volumesInUse, though it is mounted; before that it sends
-// heartbeats without a list.
+// A starting kubelet that finds a mount missing in volumesAttached leaves it out of volumesInUse, though it
+// is mounted; before that it sends heartbeats without a list.
 func TestRestartDropsUseThatIsNotReported(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		w, k := running(t)
@@ -185,8 +182,7 @@ func TestRestartDropsUseThatIsNotReported(t *testing.T) {
 	}
 }
 
-// The residual risks: what a kubelet forgets when it starts, though volumesAttached
-// names it.
+// The residual risks: a starting kubelet forgets volumes, though volumesAttached names them.
 func TestRestartForgets(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -233,8 +229,8 @@ func TestRestartForgets(t *testing.T) {
 	}
 }
 
-// A kubelet registers its Node once: one whose Node is deleted lives on, and is
-// heard of again only after it has started anew.
+// A kubelet registers its Node once: after its Node is deleted it lives on, and is heard of again only
+// after a restart.
 func TestDeletedNodeIsNotMadeAgain(t *testing.T) {
 	w, k := running(t)
 	w.Drop(Nodes, "w1")
@@ -251,7 +247,7 @@ func TestDeletedNodeIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// A kubelet that lives may say that it is not ready.
+// A living kubelet may report that it is not ready.
 func TestNotReady(t *testing.T) {
 	w, k := running(t)
 	k.Broken = true
@@ -268,7 +264,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// Clones have machines and kubelets of their own.
+// Clones have their own machines and kubelets.
 func TestCloneOfAKubelet(t *testing.T) {
 	w, _ := running(t)
 	c := w.Clone()
@@ -282,7 +278,7 @@ func TestCloneOfAKubelet(t *testing.T) {
 	}
 }
 
-// What nobody knows how to do breaks the run.
+// An unknown request breaks the run.
 func TestUnknownRequest(t *testing.T) {
 	w := New()
 	if a := w.Serve(Request{Do: Unsupported}); a.Code == OK {
@@ -291,10 +287,10 @@ func TestUnknownRequest(t *testing.T) {
 	faults(t, w, 1)
 }
 
-// A kubelet looks into volumesAttached for a pod that goes before the answer comes, says that the volume is not in
-// use, and holds it for attached all the same when the answer comes. Of a volume without VolumeAttachments nothing
-// else is asked before the next pod has it mounted there: only Forgetful kubelets do that here, and no fact in the
-// API shows it.
+// A kubelet checks volumesAttached for a pod that goes before the answer, reports the volume as unused, and
+// holds it for attached all the same when the answer comes. For a volume without VolumeAttachments nothing
+// else is checked before the next pod has it mounted there: only Forgetful kubelets do that here, and no
+// fact in the API shows it.
 func TestResidualRiskOfALateLook(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
 	for _, forgetful := range []bool{false, true} {
@@ -325,7 +321,7 @@ func TestResidualRiskOfALateLook(t *testing.T) {
 		if now, _ := w.Node("w1"); !lacks(now.InUse, iscsi) {
 			t.Fatal("it says that the volume is in use")
 		}
-		reported(w, "w1") // by whoever leads
+		reported(w, "w1") // by the leader
 		comes("q")
 		k.Verified(iscsi, answer)
 		k.Check(iscsi)

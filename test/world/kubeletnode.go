@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Register makes the Node where there is none, and a CSINode with the drivers of
-// this machine. A process does so once: it does not come back to a Node that is
-// deleted later (registrationCompleted, kubelet_node_status.go).
+// Register makes the missing Node, and a CSINode with the drivers of this machine. A process does so once:
+// it does not come back to a Node that is deleted later (registrationCompleted, kubelet_node_status.go).
 func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	if !k.Works() || k.Registered {
 		return false
@@ -31,8 +30,8 @@ func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	return true
 }
 
-// Renew renews the node's Lease, also if the kubelet is not ready. A Lease goes with its Node, and is
-// made only where there is one.
+// Renew renews the node's Lease, also if the kubelet is not ready. A Lease is deleted with its Node, and
+// made only with one.
 func (k Kubelet) Renew() bool {
 	if _, exists := k.w.Node(k.m.Node); !exists || !k.Works() {
 		return false
@@ -44,10 +43,10 @@ func (k Kubelet) Renew() bool {
 	return true
 }
 
-// leaseDuration is for how long a kubelet asks not to be given up.
+// leaseDuration is the duration of a kubelet's Lease.
 const leaseDuration = 40 * time.Second
 
-// renewed is when a node's Lease was renewed last; zero when there is none.
+// renewed is a node's last Lease renewal; zero: none.
 func (w *World) renewed(n ledger.NodeName) time.Time {
 	var t time.Time
 	if _, exists := w.Node(n); !exists {
@@ -61,7 +60,6 @@ func (w *World) renewed(n ledger.NodeName) time.Time {
 	return t
 }
 
-// lease is the answer to the read of a node's Lease.
 func (w *World) lease(n ledger.NodeName) Answer {
 	if t := w.renewed(n); !t.IsZero() {
 		return answer(ledger.NodeLease{Node: n, Renewed: t.UnixMicro()})
@@ -77,9 +75,8 @@ func (k Kubelet) ready() ledger.Readiness {
 	return ledger.ReadyTrue
 }
 
-// News says whether the next tick of the status would tell or mark anything. It
-// patches on the ground of its own copy of the Node; where that has none, it reads
-// the Node.
+// News says whether the next status tick would report or mark anything. It patches by its own copy of the
+// Node; without a copy it reads the Node.
 func (k Kubelet) News() bool {
 	n := k.Node
 	if n.UID == "" {
@@ -108,7 +105,7 @@ func (k Kubelet) Report() (Request, bool) {
 	return r, true
 }
 
-// Reported takes in the Node as the patch left it: its reported volumes that a pod needs are told.
+// Reported takes in the Node after the patch: its reported volumes that a pod needs are told.
 func (k Kubelet) Reported(a Answer) {
 	n := a.node()
 	if n.UID == "" {
@@ -123,8 +120,8 @@ func (k Kubelet) Reported(a Answer) {
 	}
 }
 
-// CanResolve: a process that found mounts on its disk, and has not yet read
-// whether volumesAttached names them.
+// CanResolve: a process that found mounts on its disk, and has not yet read whether volumesAttached names
+// them.
 func (k Kubelet) CanResolve() bool { return k.Works() && !k.Synced }
 
 // Resolve is the read of its Node that tells (updateReconstructedFromNodeStatus).
@@ -132,8 +129,8 @@ func (k Kubelet) Resolve() (Request, bool) {
 	return Request{Do: GetObject, Kind: Nodes, Key: string(k.m.Node)}, k.CanResolve()
 }
 
-// Resolved takes the answer in: what volumesAttached names counts as in use, the
-// rest never does, mounted or not. Without its Node it tries again.
+// Resolved takes the answer in: volumes in volumesAttached count as in use, the rest never does, mounted or
+// not. Without its Node it tries again.
 func (k Kubelet) Resolved(a Answer) {
 	n := a.node()
 	if n.UID == "" {
@@ -145,7 +142,7 @@ func (k Kubelet) Resolved(a Answer) {
 	k.Synced = true
 }
 
-// node is the Node of an answer; it has no UID where there is none.
+// node is the Node of an answer; without a UID: none.
 func (a Answer) node() ledger.NodeState {
 	if a.Code != OK || len(a.Facts) == 0 {
 		return ledger.NodeState{}
@@ -154,7 +151,6 @@ func (a Answer) node() ledger.NodeState {
 	return n
 }
 
-// attachment is the VolumeAttachment of an answer, or none.
 func (a Answer) attachment() ledger.Attachment {
 	if a.Code != OK || len(a.Facts) == 0 {
 		return ledger.Attachment{}

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// runs says whether a pod is one to run.
 func (k Kubelet) runs(p ledger.Pod) bool {
 	return p.Phase == ledger.PodLive && !slices.Contains(k.Ended, p.UID)
 }
@@ -29,7 +28,7 @@ func (k Kubelet) Desired() []ledger.VolumeID {
 	return list
 }
 
-// tidy forgets the told state of volumes that no pod needs any more: the next pod starts over.
+// tidy forgets the told state of unneeded volumes: the next pod starts over.
 func (k Kubelet) tidy() {
 	if len(k.Told)+len(k.Checked)+len(k.pauses)+len(k.Asked) == 0 {
 		return
@@ -52,8 +51,8 @@ func (k Kubelet) tidy() {
 	}
 }
 
-// CanStop: the containers of a pod that is being deleted, finished, or gone; of
-// all where the machine is being shut down.
+// CanStop: the containers of a pod that is being deleted, finished, or gone; of all pods while the machine
+// shuts down.
 func (k Kubelet) CanStop(uid string) bool {
 	p, known := k.pod(uid)
 	return k.Up && k.m.Containers[uid] && k.SeenPods && (!known || p.Phase != ledger.PodLive || k.Leaving)
@@ -105,8 +104,7 @@ func (k Kubelet) Run(uid string) bool {
 	return true
 }
 
-// CanFinish: the status of a pod that is being deleted, or has completed, and whose containers have
-// ended.
+// CanFinish: the status of a pod that is being deleted, or has completed, after its containers have ended.
 func (k Kubelet) CanFinish(uid string) bool {
 	p, known := k.pod(uid)
 	due := p.Phase == ledger.PodTerminating || p.Phase == ledger.PodLive && slices.Contains(k.Ended, uid)
@@ -122,8 +120,7 @@ func (k Kubelet) Finish(uid string) (Request, bool) {
 	return Request{Do: FinishPod, UID: uid}, true
 }
 
-// CanRemove: the object of a pod that is being deleted, has ended, and has
-// nothing published any more.
+// CanRemove: the object of a pod that is being deleted, has ended, and has no published volume left.
 func (k Kubelet) CanRemove(uid string) bool {
 	p, known := k.pod(uid)
 	if !k.Works() || !known || p.Phase == ledger.PodLive || !k.w.Deleting(uid) || k.m.Containers[uid] || !k.Synced {

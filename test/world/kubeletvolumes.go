@@ -65,8 +65,8 @@ func (k Kubelet) lacking(v ledger.VolumeID) bool {
 	})
 }
 
-// Check is the read of the VolumeAttachment before a mount; it asks for nothing
-// where the volume needs none.
+// Check is the read of the VolumeAttachment before a mount; there is none for a volume that needs no
+// attachment.
 func (k Kubelet) Check(v ledger.VolumeID) (r Request, possible bool) {
 	if !k.CanCheck(v) {
 		return Request{}, false
@@ -158,7 +158,7 @@ func (k Kubelet) CanLeave(v ledger.VolumeID) bool {
 	return k.Up && k.Synced && k.SeenPods && !lacks(k.Attached, v) && !k.m.Uses(v) && lacks(k.Desired(), v)
 }
 
-// Leave has the process hold a volume for attached no longer.
+// Leave has the process no longer hold a volume for attached.
 func (k Kubelet) Leave(v ledger.VolumeID) bool {
 	if !k.CanLeave(v) {
 		return false
@@ -181,7 +181,7 @@ func (k Kubelet) rest(v ledger.VolumeID) {
 // Rested ends all pauses, for drivers without time.
 func (k Kubelet) Rested() { k.pauses = nil }
 
-// Pause is when the pause of a volume ends; zero when it is over.
+// Pause is the end of a volume's pause; zero: it is over.
 func (k Kubelet) Pause(v ledger.VolumeID) time.Time {
 	if k.rested(v) {
 		return time.Time{}

@@ -17,39 +17,37 @@ type Machine struct {
 	ID      string
 	Node    ledger.NodeName
 	Powered bool
-	// Cut: its access to all disks is taken away, as by a NetworkFence. Mounts there can do no harm.
+	// Cut: its access to all disks is taken away, as by a NetworkFence. Its mounts can do no harm.
 	Cut bool
 	// Replaced: another machine has its node's name. Its attachments are out of reach.
 	Replaced bool
-	// Boots counts how often it was switched on: another number is another bootID. Starts
-	// counts how often its kubelet has started.
+	// Boots counts its power-ons: each has another bootID. Starts counts its kubelet's starts.
 	Boots, Starts int
-	// Zone is that of the Node that its kubelet makes; empty: it names none.
+	// Zone is its kubelet's Node's zone; empty: none.
 	Zone string
-	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
+	// NoBoot and NoUUID have its kubelet never report a bootID, or a systemUUID.
 	NoBoot, NoUUID bool
-	// Containers of pods, by UID, and the volumes published for pods: from these folders a starting
-	// kubelet rebuilds its mounts. Both survive the kubelet, and end with the power.
+	// Containers of pods, by UID, and the volumes published for pods: from these folders a starting kubelet
+	// rebuilds its mounts. Both survive the kubelet, and end with the power.
 	Containers map[string]bool
 	Mounts     map[ledger.VolumeID][]string // the pods that have it, sorted
-	// Staged are the volumes that are staged, sorted: all that are published, and
-	// those between their last NodeUnpublish and NodeUnstage.
+	// Staged are the staged volumes, sorted: all published ones, and those between their last NodeUnpublish
+	// and NodeUnstage.
 	Staged []ledger.VolumeID
 	// Recorded are the staged volumes whose records its kubelet has written since it began; sorted.
 	Recorded []ledger.VolumeID
-	// Left are the volumes with a record of an earlier boot on its disk, and nothing staged; sorted.
-	// There are none where it does not LeaveRecords.
+	// Left are the volumes with a record of an earlier boot on its disk, and nothing staged; sorted. Empty
+	// without LeavesRecords.
 	Left         []ledger.VolumeID
 	LeaveRecords bool
 	// Stuck are staged volumes that can't be unpublished or unstaged, until the
 	// power goes.
 	Stuck []ledger.VolumeID
-	// Calls are the volumes that moorage-node has called its drivers to unstage, and that are not
-	// unstaged yet; sorted. They outlive the caller, until the power goes.
+	// Calls are the volumes with a call of moorage-node to unstage them, still staged; sorted. They outlive
+	// the caller, until the power goes.
 	Calls []ledger.VolumeID
-	// Renewed is when its kubelet renewed its Lease last; zero: never. Streak is the
-	// first of the renewals without a gap that this is one of, and Before the last one
-	// before those.
+	// Renewed is its kubelet's last Lease renewal; zero: never. Streak is the first renewal of its gapless
+	// series, and Before the last one before that series.
 	Renewed, Streak, Before time.Time
 	// Process is the kubelet's memory.
 	Process Process
@@ -57,8 +55,7 @@ type Machine struct {
 	Agent Agent
 }
 
-// AddMachine adds a machine that is switched on, with a kubelet that has
-// started on it, and has found nothing.
+// AddMachine adds a powered machine with a started kubelet that has found nothing.
 func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
 	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1, Starts: 1}
 	m.wipe()
@@ -96,7 +93,7 @@ func (m *Machine) BootID() string {
 
 func bootID(machine string, boots int) string { return machine + "." + strconv.Itoa(boots) }
 
-// PowerOff ends everything that runs.
+// PowerOff ends all that runs.
 func (m *Machine) PowerOff() {
 	for _, v := range m.Staged {
 		if m.LeaveRecords {
@@ -109,7 +106,7 @@ func (m *Machine) PowerOff() {
 	m.wipe()
 }
 
-// PowerOn boots a machine that is off; its kubelet has to be started.
+// PowerOn boots a machine; its kubelet has to be started.
 func (m *Machine) PowerOn() {
 	if !m.Powered {
 		m.Powered = true
@@ -128,8 +125,8 @@ func (m *Machine) Mounted() []ledger.VolumeID {
 	return SortVolumes(slices.Collect(maps.Keys(m.Mounts)))
 }
 
-// Mount stages a volume, and publishes it for a pod. It fails, as NodeStage
-// does, when the volume has been taken away by force, or the storage has cut the machine off.
+// Mount stages a volume, and publishes it for a pod. It fails, as NodeStage does, if the volume was taken
+// away by force, or the storage has cut the machine off.
 func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	if slices.Contains(m.Mounts[v], pod) {
 		return true
@@ -145,8 +142,7 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	return true
 }
 
-// Unpublish ends a pod's mount: its folder is gone. It is false where it can't be
-// done.
+// Unpublish ends a pod's mount: its folder is gone. It is false if that is impossible.
 func (m *Machine) Unpublish(v ledger.VolumeID, pod string) bool {
 	if slices.Contains(m.Stuck, v) || !slices.Contains(m.Mounts[v], pod) {
 		return false
@@ -159,8 +155,7 @@ func (m *Machine) Unpublish(v ledger.VolumeID, pod string) bool {
 	return true
 }
 
-// Unstage ends the use of a volume that is published for no pod. It is false
-// where it can't be done.
+// Unstage ends the use of a volume that is published for no pod. It is false if that is impossible.
 func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	if slices.Contains(m.Stuck, v) || len(m.Mounts[v]) > 0 {
 		return false
@@ -169,12 +164,12 @@ func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	return true
 }
 
-// unstaged notes that nothing of a volume is staged any more, nor a record of it left.
+// unstaged notes that a volume has neither a staged mount nor a record left.
 func (m *Machine) unstaged(v ledger.VolumeID) {
 	m.Staged, m.Recorded, m.Left = exclude(m.Staged, v), exclude(m.Recorded, v), exclude(m.Left, v)
 }
 
-// RemoveRecord has a person remove the record that an earlier boot has left of a volume.
+// RemoveRecord has a person remove an earlier boot's record of a volume.
 func (m *Machine) RemoveRecord(v ledger.VolumeID) { m.Left = exclude(m.Left, v) }
 
 // Stick has a staged volume stay: no unmount of it succeeds.

@@ -9,21 +9,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes its findings at
-// the version that it has read; anything may happen in between. Where it Repairs, it carries orders to
-// unstage volumes out (see repair.go).
+// Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes its findings at the
+// read version; anything may happen in between. With Repairs it carries out orders to unstage volumes (see
+// repair.go).
 //
-// It leaves out the causes by which the real one misses a volume: mounts in namespaces of their own,
-// and raw devices.
+// It leaves out the causes by which the real one misses a volume: mounts in their own namespaces, and raw
+// devices.
 type Agent struct {
 	Runs bool
-	// Blind: there is something that it can't read, such as a folder, and it says so in all its
-	// words.
+	// Blind: it can't read something, such as a folder, and all its reports say so.
 	Blind bool
-	// Unread are the PersistentVolumes of pods' records that were half written, with nothing
-	// mounted beside them. It is replaced, never changed.
+	// Unread are the PersistentVolumes of half-written pod records, with nothing mounted beside them. It is
+	// replaced, never changed.
 	Unread []string
-	// Torn are the volumes whose staging folders have half-written records: the folder's name says the
+	// Torn are the volumes with half-written records in their staging folders: the folder's name gives the
 	// volume, and a mount there says that it is staged. It is replaced, never changed.
 	Torn []ledger.VolumeID
 	// Uncallable: the driver's socket is away.
@@ -33,11 +32,11 @@ type Agent struct {
 	// Found are its unwritten findings; nil: none. It is replaced, never changed.
 	Found *ledger.NodeWord
 
-	// Object is the UID of the NodeVolumes that it has read, and Before the highest number of
-	// an order that it found there first, and does not know the age of.
+	// Object is the UID of the NodeVolumes that it has read, and Before the highest order number that it
+	// found there first, of unknown age.
 	Object string
 	Before int64
-	// Since is when it first read the order that it read last, and Number that order's.
+	// Since is when it first read the last order, and Number that order's.
 	Since  time.Time
 	Number int64
 	// Answers are its answers to orders, in the order of their volumes. The list is replaced, never
@@ -46,19 +45,18 @@ type Agent struct {
 	// Open are the volumes with a known call, its own or an earlier process's, after which the driver
 	// has not said that nothing is left; sorted.
 	Open []ledger.VolumeID
-	// Doing is the order whose call Found announces, written or not; Doing.Number 0: none. Written: it
-	// was. Called: it has called.
+	// Doing is the order of the call that Found announces, written or not; Doing.Number 0: none. Written:
+	// it was. Called: it has called.
 	Doing           ledger.UnstageOrder
 	Written, Called bool
 }
 
-// Word is what the moorage-node of a node has written.
+// Word is a node's written moorage-node report.
 func (w *World) Word(n ledger.NodeName) (ledger.NodeWord, bool) {
 	return typed[ledger.NodeWord](&w.Objects, NodeWords, string(n))
 }
 
-// CanLook says whether a machine's moorage-node would find something else than it has written. A
-// mounted volume is also staged.
+// CanLook says whether a machine's moorage-node would find something new. A mounted volume is also staged.
 func (w *World) CanLook(m *Machine) bool {
 	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil || m.Agent.Doing.Number > 0 {
 		return false
@@ -80,7 +78,7 @@ func (w *World) Look(m *Machine) bool {
 	return true
 }
 
-// found is what a moorage-node finds, with its answers to the orders that it has read.
+// found are a moorage-node's findings, with its answers to the orders that it has read.
 func (w *World) found(m *Machine) *ledger.NodeWord {
 	node, _ := w.Node(m.Node)
 	old, _ := w.Word(m.Node)
@@ -101,7 +99,7 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	return &found
 }
 
-// unread are the records that it can't read, as it says so.
+// unread are its reported unreadable records.
 func (m *Machine) unread() []ledger.Unread {
 	var list []ledger.Unread
 	for _, name := range m.Agent.Unread {
@@ -122,7 +120,7 @@ func (m *Machine) told() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
 }
 
-// recorded are the volumes that are staged, or that have a record of an earlier boot.
+// recorded are the volumes that are staged, or have a record of an earlier boot.
 func (m *Machine) recorded() []ledger.VolumeID {
 	list := m.Staged
 	for _, v := range m.Left {
@@ -131,14 +129,13 @@ func (m *Machine) recorded() []ledger.VolumeID {
 	return list
 }
 
-// forgotten are the volumes that are staged, or were at an earlier boot, and that no pod's folder
-// names.
+// forgotten are the volumes that are staged, or were at an earlier boot, and that no pod's folder names.
 func (m *Machine) forgotten() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(m.recorded()), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
 }
 
-// Write has a machine's moorage-node write its findings. If the object has changed since it was read,
-// it looks again, and begins nothing by the order that it has read.
+// Write has a machine's moorage-node write its findings. If the object has changed since the read, it looks
+// again, and begins nothing by the order that it has read.
 func (w *World) Write(m *Machine) bool {
 	found := m.Agent.Found
 	if found == nil || !m.Agent.Runs {

@@ -40,7 +40,7 @@ const (
 	stored = Kinds + 1
 )
 
-// AllKinds lists the kinds that are watched.
+// AllKinds lists the watched kinds.
 func AllKinds() []Kind {
 	all := make([]Kind, Kinds)
 	for k := range all {
@@ -63,8 +63,8 @@ type Change struct {
 	Kind    Kind
 	Key     string
 	Version int64
-	Fact    ledger.Event // the object; nil when it is gone
-	Old     ledger.Event // the object before; nil when it is new
+	Fact    ledger.Event // the object; nil: gone
+	Old     ledger.Event // the earlier object; nil: new
 }
 
 // Objects are the API server's objects, at their newest versions.
@@ -72,8 +72,7 @@ type Objects struct {
 	all    [stored]map[string]ledger.Event
 	shared [stored]bool     // with a clone: copied before it changes
 	sorted [stored][]string // the keys of all, sorted; nil when not known
-	// leads are the volumes of pods, by UID, as long as nothing changes that
-	// they depend on; it is replaced then.
+	// leads are the volumes of pods, by UID, while their sources are unchanged; it is replaced then.
 	leads    map[string]leads
 	made     map[string]Made                    // VolumeAttachments by UID; also replaced
 	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; also replaced
@@ -81,20 +80,20 @@ type Objects struct {
 	version  int64
 	changed  [stored]int64 // each kind's newest version
 	uids     int64
-	// Log has the changes since it was last emptied.
+	// Log has the changes since its last reset.
 	Log []Change
 }
 
-// leads is where the volumes of a pod lead, and whether all do.
+// leads are a pod's volumes, and whether they are complete.
 type leads struct {
 	volumes  []ledger.VolumeID
 	complete bool
 }
 
-// Made is how a VolumeAttachment began.
+// Made says how a VolumeAttachment began.
 type Made struct {
 	At time.Time
-	// Beside is the source of the live migration that it was made for.
+	// Beside is the source of its live migration.
 	Beside ledger.NodeName
 }
 
@@ -118,7 +117,7 @@ func (o *Objects) clone() Objects {
 	return c
 }
 
-// Version is the newest version that was given out.
+// Version is the newest version.
 func (o *Objects) Version() int64 { return o.version }
 
 // Changed is the version of a kind's newest change.
@@ -130,7 +129,7 @@ func (o *Objects) UID() string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012x", o.uids)
 }
 
-// Get returns an object; nil when it does not exist.
+// Get returns an object, or nil.
 func (o *Objects) Get(k Kind, key string) ledger.Event { return o.all[k][key] }
 
 // Keys lists the objects of a kind, sorted. Read only.
@@ -162,7 +161,6 @@ func (o *Objects) List(k Kind) []ledger.Event {
 	return list
 }
 
-// typed returns an object by its type.
 func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
 	t, ok := o.all[k][key].(T)
 	return t, ok

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// BindPast binds a pod as a scheduler does that knows nothing of Moorage.
+// BindPast binds a pod as a scheduler without Moorage.
 func (w *World) BindPast(uid string, n ledger.NodeName) {
 	p, exists := w.Pod(uid)
 	if !exists {
@@ -22,30 +22,29 @@ func (w *World) BindPast(uid string, n ledger.NodeName) {
 // Bound says whether a pod was bound since the world began.
 func (j *Judge) Bound(uid string) bool { return j.bound[uid] }
 
-// TakenPast says whether it is a bind that takes a volume's slot at a node,
-// whether one ever brought it there, or an unanswered creation may have, and whether the volume
-// has left the node.
+// TakenPast says whether a bind takes a volume's slot at a node, whether one ever brought it there, or an
+// unanswered creation may have, and whether the volume has left the node.
 func (j *Judge) TakenPast(at At) (taken, been, left bool) {
 	return j.taken[at], j.been[at], j.leavers[at]
 }
 
-// Excuses says whether a slot that a bind has taken is left out of account where a grant is carried out that was
-// decided on at a version of the world, or later.
+// Excuses says whether a grant, decided on at a version of the world or later, ignores a slot that a bind
+// has taken.
 func (j *Judge) Excuses(version int64, at At) bool {
 	since, counts := j.counts[at]
 	return j.taken[at] && (!counts || version <= since)
 }
 
-// Unanswered takes in that a creation got no answer: its sender counts the volume as at the node, until
-// it knows better. If binds have filled the node, a grant for that volume needs no other slot, also if
-// they come later (Foreign).
+// Unanswered takes in that a creation got no answer: its sender counts the volume at the node until it
+// learns more. If binds have filled the node, a grant for that volume needs no other slot, also if they
+// come later (Foreign).
 func (j *Judge) Unanswered(w *World, a ledger.Attachment) {
 	if v, ok := w.Source(a); ok && (len(j.bound) > 0 || j.Binds) {
 		j.been = with(j.been, At{v, a.Node}, true)
 	}
 }
 
-// podPast keeps the slots of bound pods: of volumes without anything of Moorage's at the node.
+// podPast keeps the slots of bound pods, for volumes without anything of Moorage's at the node.
 func (j *Judge) podPast(w *World, p ledger.Pod) {
 	if !j.bound[p.UID] {
 		return
@@ -58,7 +57,7 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 			j.taken = with(j.taken, at, true)
 		}
 	}
-	for _, v := range p.Volumes { // of a claim that is not bound the place is kept
+	for _, v := range p.Volumes { // for an unbound claim the place is kept
 		if id, ok := w.claimed(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}); ok {
 			j.been = with(j.been, At{id, p.Node}, true)
 		}
@@ -84,13 +83,13 @@ func (j *Judge) attachedPast(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
-// remembers says whether volumes that have left a node matter: pods are bound, or a limit has shrunk;
-// or either may be.
+// remembers says whether volumes that have left a node matter: pods are bound, or a limit has shrunk; or
+// either may happen.
 func (j *Judge) remembers(w *World) bool {
 	return len(j.bound) > 0 || j.Binds || j.Shrinks || j.shrank || len(j.shrunk(w)) > 0
 }
 
-// listsNoMore: a node's lists name volumes no more, perhaps unknown to the granter.
+// listsNoMore: a node's lists no longer name volumes, perhaps unknown to the granter.
 func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 	if !j.remembers(w) {
 		return
@@ -103,9 +102,9 @@ func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 	}
 }
 
-// leftOver: a volume, its granted ticket, or the node's report of it, leaves a node that binds past
-// Moorage have taken to its limit, or may still take to it. The granter may not know yet that it has
-// left, and needs no other slot for it there.
+// leftOver: a volume, its granted ticket, or the node's report of it, leaves a node that binds past Moorage
+// have taken to its limit, or may still. The granter may not know that yet, and needs no other slot for it
+// there.
 func (j *Judge) leftOver(w *World, at At) {
 	if !j.remembers(w) || at.Volume.IsZero() {
 		return
@@ -148,7 +147,7 @@ func (j *Judge) fullWithout(w *World, at At) bool {
 // everAt says whether the judge knows that a volume was at a node beside binds.
 func (j *Judge) everAt(w *World, at At) bool { return w.marked(j.been, at) }
 
-// marked says whether a volume at a node is among these, also as the claim that has become it since.
+// marked says whether a volume at a node is among these, also as its claim from before.
 func (w *World) marked(marks map[At]bool, at At) bool {
 	if marks[at] {
 		return true
@@ -162,12 +161,12 @@ func (w *World) marked(marks map[At]bool, at At) bool {
 	return false
 }
 
-// Marks says whether there is anything that AllKnown may end.
+// Marks says whether AllKnown may end anything.
 func (j *Judge) Marks(w *World) bool {
 	return len(j.been) > 0 || len(j.leavers) > 0 || len(j.shrunk(w)) > 0
 }
 
-// shrunk are the limits that stand by now where a higher one did once.
+// shrunk are the present limits that were higher once.
 func (j *Judge) shrunk(w *World) map[slots]int32 {
 	var list map[slots]int32
 	for at, highest := range j.limits {
@@ -181,9 +180,9 @@ func (j *Judge) shrunk(w *World) map[slots]int32 {
 	return list
 }
 
-// AllKnown is for when the granter knows everything, and no earlier decision is on its way: a volume
-// that has left a node by now needs a slot to come back, unless the granter remembers it there; and a
-// shrunk limit counts.
+// AllKnown is for when the granter has complete facts and no earlier decision in flight: a volume that has
+// left a node by now needs a slot to come back, unless the granter remembers it there; and a shrunk limit
+// counts.
 func (j *Judge) AllKnown(w *World, counts func(At) bool) {
 	for at, limit := range j.shrunk(w) {
 		j.limits, j.shrank = with(j.limits, at, limit), true
@@ -197,7 +196,7 @@ func (j *Judge) AllKnown(w *World, counts func(At) bool) {
 	}
 }
 
-// leftPast forgets the slots that nothing takes any more.
+// leftPast forgets unused slots.
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {
 		if !w.bound(at.Node)[at.Volume] {
@@ -206,16 +205,16 @@ func (j *Judge) leftPast(w *World) {
 	}
 }
 
-// knowsPast: the granter knows of a slot that a bind has taken: it has granted that volume there, or
-// made its VolumeAttachment. From now on the slot counts, except for a grant that may be on its way: an
-// earlier decision, or, if that is unknown, one for a ticket that has not changed since.
+// knowsPast: the granter knows of a slot that a bind has taken: it has granted that volume there, or made
+// its VolumeAttachment. From now on the slot counts, except for a grant in flight: an earlier decision, or,
+// if that is unknown, one for a ticket that has not changed since.
 func (j *Judge) knowsPast(w *World, at At) {
 	if _, counts := j.counts[at]; !counts && j.taken[at] {
 		j.counts = with(j.counts, at, w.Version())
 	}
 }
 
-// accountable are the volumes that the granter of a ticket answers for at its node: the booked ones,
+// accountable are the volumes for which a ticket's granter is responsible at its node: the booked ones,
 // except those of binds that it may not have known when it decided.
 func (j *Judge) accountable(w *World, t ledger.Ticket, decided int64) map[ledger.VolumeID]bool {
 	counted := w.booked(t.Node)

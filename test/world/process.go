@@ -10,37 +10,35 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Process is what the process of a kubelet remembers; all of it is lost when it
-// starts anew. Its maps and lists are replaced, never changed.
+// Process is a kubelet process's memory, lost at each start. Its maps and lists are replaced, never
+// changed.
 type Process struct {
 	Up     bool // it runs
 	Linked bool // it reaches the API server; that is the machine's, and outlives the process
-	// Broken has it report that it is not ready, though it lives: the machine's network plugin or its
+	// Broken has a living kubelet report that it is not ready: the machine's network plugin or its
 	// container runtime is broken, also for the next process.
 	Broken bool
-	// Leaving is a graceful shutdown: it reports that it is not ready, and the
-	// power goes afterwards.
+	// Leaving is a graceful shutdown: it reports not ready, and the power goes afterwards.
 	Leaving bool
 	// Registered: it registers its Node once in its life.
 	Registered bool
 
-	Node     ledger.NodeState // its own copy of its Node; it has no UID where there is none
-	Pods     []ledger.Pod     // of its node, as its watch has shown them, by UID
+	Node     ledger.NodeState // its own copy of its Node; without a UID: none
+	Pods     []ledger.Pod     // of its node, by its watch, by UID
 	SeenPods bool             // it has had a first look at them
 	Ended    []string         // pods with ended containers, sorted
 
-	// Synced: it knows of every mount that it has found on its disk whether
-	// volumesAttached names it (ReconcilerStatesHasBeenSynced). Before that it
-	// writes no volumesInUse, and unmounts nothing.
+	// Synced: it knows for each mount found on its disk whether volumesAttached names it
+	// (ReconcilerStatesHasBeenSynced). Before that it writes no volumesInUse, and unmounts nothing.
 	Synced bool
-	// Attached is its actual state of the world: volumes that it takes for attached, never looked at
-	// again. Uncounted are the volumes among them that it has found on its disk, and that
-	// volumesAttached did not name then: they are not in volumesInUse.
+	// Attached is its actual state of the world: volumes that it takes for attached, never checked again.
+	// Uncounted are those among them that it found on its disk and that volumesAttached omitted then: they
+	// are not in volumesInUse.
 	Attached, Uncounted []ledger.VolumeID
 	Told                []ledger.VolumeID // in its desired state, marked as reported in use
-	// Asked are the volumes with a look into volumesAttached under way, and needed by a pod all the
-	// while. A real process also takes a volume for attached when that pod has gone meanwhile, and
-	// mounts it for the next one: without a VolumeAttachment nothing keeps it from that (Forgetful).
+	// Asked are the volumes with a check of volumesAttached in flight, needed by a pod all the while. A
+	// real process also takes a volume for attached if that pod has gone meanwhile, and mounts it for the
+	// next one: without a VolumeAttachment nothing prevents that (Forgetful).
 	Asked   []ledger.VolumeID
 	Checked []ledger.VolumeID // VolumeAttachment read, mount begins
 	// Unknown are mounts that failed reconstruction. They are unpublished, once, unless a pod needs
@@ -50,22 +48,21 @@ type Process struct {
 	pauses map[ledger.VolumeID]pause
 }
 
-// pause is how long a volume rests after failures.
+// pause is a volume's rest after failures.
 type pause struct {
 	until  time.Time
 	failed int
 }
 
-// Kubelet is the kubelet of a machine. It is a view: its state is the machine's, and it is of no use
-// after its World was cloned. Its methods are serial, and do nothing if their work is not possible,
-// which they return.
+// Kubelet is a machine's kubelet. It is a view: its state is the machine's, and it is useless after its
+// World was cloned. Its methods are serial, and do nothing if their work is impossible, which they return.
 type Kubelet struct {
 	*Process
 	w *World
 	m *Machine
 }
 
-// Kubelet is the kubelet of a machine that there is.
+// Kubelet is the kubelet of an existing machine.
 func (w *World) Kubelet(machine string) Kubelet {
 	return w.KubeletOf(w.Machines[machine])
 }
@@ -81,9 +78,9 @@ func (k Kubelet) Works() bool { return k.Up && k.Linked }
 // Kill ends the process; containers and mounts stay.
 func (k Kubelet) Kill() { k.Up = false }
 
-// Start begins a new process, on a machine that is switched on for it. It rebuilds its mounts from the
-// folders of pods (reconstructVolumes); for the volumes in unknown that fails. Staged volumes without a
-// folder are not found if World.Forgetful is set.
+// Start begins a new process on a powered machine. It rebuilds its mounts from the folders of pods
+// (reconstructVolumes); for the volumes in unknown that fails. Staged volumes without a folder are not
+// found if World.Forgetful is set.
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
 	k.m.Starts++
@@ -102,7 +99,7 @@ func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.Synced = len(k.Uncounted) == 0
 }
 
-// SeePod takes in a pod of its node as its watch shows it.
+// SeePod takes in a pod of its node from its watch.
 func (k Kubelet) SeePod(p ledger.Pod) {
 	k.SeenPods = true
 	i, known := k.find(p.UID)
@@ -116,7 +113,7 @@ func (k Kubelet) SeePod(p ledger.Pod) {
 	k.tidy()
 }
 
-// LosePod takes in that a pod is no more.
+// LosePod takes in a pod's end.
 func (k Kubelet) LosePod(uid string) {
 	k.SeenPods = true
 	if i, known := k.find(uid); known {
@@ -141,7 +138,7 @@ func (k Kubelet) find(uid string) (int, bool) {
 	return slices.BinarySearchFunc(k.Pods, uid, func(p ledger.Pod, uid string) int { return strings.Compare(p.UID, uid) })
 }
 
-// pod is a pod as the process knows it.
+// pod is a pod as known to the process.
 func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
 	i, known := k.find(uid)
 	if !known {
@@ -150,7 +147,7 @@ func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
 	return k.Pods[i], true
 }
 
-// SeeNode takes in its present Node, or that there is none. It says whether that is new.
+// SeeNode takes in its present Node, or its absence. It says whether that is new.
 func (k Kubelet) SeeNode() bool {
 	n, _ := k.w.Node(k.m.Node)
 	fresh := n.UID != k.Node.UID || n.Version != k.Node.Version

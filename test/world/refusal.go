@@ -18,21 +18,21 @@ const (
 	RefusedAttachments Refused = "attachments"
 	// RefusedTickets: no status of a VolumeTicket is written.
 	RefusedTickets Refused = "tickets"
-	// RefusedNodes: no controller's write of a Node's status is taken.
+	// RefusedNodes: controllers' writes of a Node's status fail.
 	RefusedNodes Refused = "nodes"
 )
 
 // AllRefused lists all Refused.
 func AllRefused() []Refused { return []Refused{RefusedAttachments, RefusedTickets, RefusedNodes} }
 
-// Refusal is one such rule: while it is there, requests about the object with its key, or about all,
-// are answered with 403.
+// Refusal is a rule: while it exists, requests about the object with its key, or about all, are answered
+// with 403.
 type Refusal struct {
 	What Refused
 	Key  string // empty: all
 }
 
-// Refuse has requests refused, Accept accepts them again.
+// Refuse adds a refusal, Accept removes it.
 func (w *World) Refuse(r Refusal) {
 	if !slices.Contains(w.Refusals, r) {
 		w.Refusals = append(slices.Clip(w.Refusals), r)
@@ -42,7 +42,6 @@ func (w *World) Refuse(r Refusal) {
 // Accept ends a rule.
 func (w *World) Accept(r Refusal) { w.Refusals = exclude(w.Refusals, r) }
 
-// refuses says whether a foreign rule refuses a request.
 func (w *World) refuses(r Request) bool {
 	if len(w.Refusals) == 0 {
 		return false
@@ -66,9 +65,8 @@ func (w *World) Refuses(what Refused, key string) bool {
 	return slices.ContainsFunc(w.Refusals, func(r Refusal) bool { return r.What == what && (r.Key == "" || r.Key == key) })
 }
 
-// RefusedFor says whether a refusal may be why a volume does not come to a node, or does not leave it:
-// of its VolumeAttachments, or of the status of a node that has or gets one, or has the volume in
-// volumesAttached without one.
+// RefusedFor says whether a refusal may keep a volume from a node or at it: of its VolumeAttachments, or of
+// the status of a node that has or gets one, or has the volume in volumesAttached without one.
 func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
 	if len(w.Refusals) == 0 {
 		return false
@@ -95,5 +93,5 @@ func ParseRefusal(text string) (Refusal, bool) {
 	return Refusal{Refused(what), key}, slices.Contains(AllRefused(), Refused(what))
 }
 
-// String is what ParseRefusal reads.
+// String is the input of ParseRefusal.
 func (r Refusal) String() string { return strings.TrimSpace(string(r.What) + " " + r.Key) }

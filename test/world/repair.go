@@ -9,10 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How a moorage-node unstages a volume that a kubelet has forgotten. It announces the call, at the
-// version of the order; looks once more, at the machine and at its Node; and calls the driver. From
-// then on the call is the driver's: it may take effect after its timeout. The driver does one call for
-// a volume at a time, and answers the last one when all have ended.
+// How a moorage-node unstages a volume that a kubelet has forgotten. It announces the call, at the version
+// of the order; looks once more, at the machine and at its Node; and calls the driver. From then on the
+// call is the driver's: it may take effect after its timeout. The driver does one call for a volume at a
+// time, and answers the last one when all have ended.
 
 // readOrders takes in the standing orders, and answers orders that can't be carried out. It announces
 // the next order, if there is one.
@@ -51,8 +51,7 @@ func (w *World) readOrders(m *Machine, old ledger.NodeWord) {
 	}
 }
 
-// refusesOrder says why an order is not carried out, as far as its machine shows; empty: it
-// is.
+// refusesOrder says why an order is not carried out, as far as its machine shows; empty: it is.
 func (w *World) refusesOrder(m *Machine, o ledger.UnstageOrder) string {
 	switch {
 	case !m.Agent.Repairs:
@@ -122,7 +121,7 @@ func (w *World) Unstages(m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// FailsToUnstage has the calls for a volume that is stuck end with an error.
+// FailsToUnstage has the calls for a stuck volume end with an error.
 func (w *World) FailsToUnstage(m *Machine, v ledger.VolumeID) bool {
 	if lacks(m.Calls, v) || lacks(m.Stuck, v) {
 		return false
@@ -134,7 +133,7 @@ func (w *World) FailsToUnstage(m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// GiveUp has a moorage-node wait no longer for the answer to its call, which goes on.
+// GiveUp has a moorage-node stop waiting for its call's answer; the call continues.
 func (w *World) GiveUp(m *Machine) bool {
 	a := &m.Agent
 	if !a.Called {
@@ -155,7 +154,7 @@ func (a *Agent) answer(v ledger.VolumeID) (ledger.UnstageAnswer, bool) {
 	return a.Answers[i], true
 }
 
-// answers notes what came of an order. Only the driver's word ends a call.
+// answers notes the outcome of an order. Only the driver's word ends a call.
 func (a *Agent) answers(o ledger.UnstageOrder, result ledger.UnstageResult, why string) {
 	if result == ledger.UnstageDone {
 		a.Open = exclude(a.Open, o.Volume)
@@ -164,7 +163,6 @@ func (a *Agent) answers(o ledger.UnstageOrder, result ledger.UnstageResult, why 
 	a.Answers = answered(a.Answers, is)
 }
 
-// answered is a list of answers with another one.
 func answered(list []ledger.UnstageAnswer, is ledger.UnstageAnswer) []ledger.UnstageAnswer {
 	list = slices.DeleteFunc(slices.Clone(list), func(b ledger.UnstageAnswer) bool { return b.Volume == is.Volume })
 	list = append(list, is)

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// Verb is what a request does: one of the controller's, or one below.
+// Verb is a kind of request: the controller's, or one below.
 type Verb = protocol.Verb
 
 // The controller's requests.
@@ -39,20 +39,19 @@ const (
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
-	// FinishPod is a kubelet's word that all containers of the pod UID, which
-	// is being deleted, have ended.
+	// FinishPod is a kubelet's report that all containers of the pod UID, which is being deleted, have
+	// ended.
 	FinishPod
 	// StampAttachment is the attacher's finalizer and node-id annotation.
 	StampAttachment
-	// MarkAttached is the attacher's word that attachment Key is attached, or
-	// why it is not (Error).
+	// MarkAttached is the attacher's report that attachment Key is attached, or why not (Error).
 	MarkAttached
-	// MarkDetached removes the attacher's finalizer of attachment Key, or says
-	// why it is not detached (Error).
+	// MarkDetached removes the attacher's finalizer of attachment Key, or says why it is not detached
+	// (Error).
 	MarkDetached
 	// WriteReported replaces Node's volumesAttached by InUse.
 	WriteReported
-	// Unsupported stands for a step that a player of a controller can't do: it breaks the run.
+	// Unsupported is a step that a player of a controller can't do: it breaks the run.
 	Unsupported
 )
 
@@ -63,16 +62,16 @@ type Request struct {
 	Key    string
 	Node   ledger.NodeName
 	Volume ledger.VolumeID
-	// UID and Version are what the object must have, where they are set.
+	// UID and Version, if set, must be the object's.
 	UID, Version string
 	Fact         ledger.Event
-	// Read is the Node that Patch was composed on.
+	// Read is the Node on which Patch was composed.
 	Read  ledger.NodeState
 	Patch protocol.NodePatch
-	// InUse is a list of volumes: of BindPod those that the scheduler counted at the node before.
+	// InUse is a list of volumes; for BindPod, the volumes that the scheduler counted at the node before.
 	InUse []ledger.VolumeID
 	Same  bool
-	// NotReady: the kubelet lives, and says that it is not ready.
+	// NotReady: the kubelet lives, and reports not ready.
 	NotReady bool
 	// SystemUUID and BootID are the machine and boot that a kubelet reports.
 	SystemUUID, BootID string
@@ -87,17 +86,16 @@ type Request struct {
 	Orders             []ledger.UnstageOrder
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
-	// Manager: kube-controller-manager asks, and is not judged.
+	// Manager: kube-controller-manager's request, which is not judged.
 	Manager bool
 	// Within: it is not carried out after its sender's deadline.
 	Within bool
-	// Since is when the last answer that its sender waited for was served (Answer.At): a read of the
-	// node before a forced deletion of a VolumeAttachment, or a list of PersistentVolumes before the
-	// deletion of a VolumeHold. For BindPod it is the version up to which the scheduler has seen the
-	// tickets, for DecideTicket the version up to which the controller had seen the pods when it
-	// decided. 0: unknown.
+	// Since is when the last answer to its sender was served (Answer.At): a read of the node before a
+	// forced deletion of a VolumeAttachment, or a list of PersistentVolumes before the deletion of a
+	// VolumeHold. For BindPod it is the version up to which the scheduler has seen the tickets, for
+	// DecideTicket the version up to which the controller had seen the pods at its decision. 0: unknown.
 	Since int64
-	// Decided is the world's version when a DecideTicket was decided on; 0: not told.
+	// Decided is the world's version at a DecideTicket's decision; 0: unknown.
 	Decided int64
 	NodeID  string
 	// WasID is the node's ID that a VolumeAttachment must have, with TestsID: moorage-attacher
@@ -106,13 +104,12 @@ type Request struct {
 	TestsID bool
 }
 
-// Looks says whether the answer to a request may cause another that no precondition can tie to it
-// (Since).
+// Looks says whether the answer to a request may cause another that no precondition can tie to it (Since).
 func (r Request) Looks() bool {
 	return r.Do == GetObject && r.Kind == Nodes || r.Do == ListObjects && r.Kind == PersistentVolumes
 }
 
-// kinds are the world's names of what the controller reads.
+// kinds are the world's names of the controller's kinds.
 func kindOf(k protocol.Kind) Kind {
 	return map[protocol.Kind]Kind{
 		protocol.Tickets: Tickets, protocol.Claims: Claims, protocol.PersistentVolumes: PersistentVolumes,
@@ -146,16 +143,15 @@ func SentPatch(read ledger.NodeState, p protocol.NodePatch) Request {
 	return Request{Do: PatchNode, Node: read.Name, Read: read, Patch: p}
 }
 
-// Adds says whether a request has no precondition that fails by itself when it
-// comes late, or adds something that no other request's precondition knows of: the
-// controller waits until such a one must be over.
+// Adds says whether a late request has no precondition that fails by itself, or adds something unknown to
+// other requests' preconditions: the controller waits until it must be over.
 func (r Request) Adds() bool {
 	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
 }
 
 // Detaches says whether a request takes a volume from a node without a precondition that fails when it
-// comes late: by force, though the kubelet has renewed its Lease; or for a volume that needs no
-// attachment, though a user was informed that he has it.
+// comes late: by force, although the kubelet has renewed its Lease; or a volume that needs no attachment,
+// although a user was told that it has it.
 func (r Request) Detaches() bool {
 	late := func(c protocol.Change) bool { return c.Rule != "" || !c.Add && c.Volume.NoAttach() }
 	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, late)
@@ -189,7 +185,7 @@ type Answer struct {
 
 func answer(facts ...ledger.Event) Answer { return Answer{Code: OK, Facts: facts} }
 
-// Result is what the controller learns of an answer.
+// Result is an answer's result for the controller.
 func (c Code) Result() protocol.Result {
 	return [...]protocol.Result{protocol.Done, protocol.NotFound, protocol.Exists, protocol.Conflict, protocol.Conflict, protocol.Refused}[c]
 }

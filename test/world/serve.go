@@ -133,7 +133,6 @@ func (w *World) serveAttachment(r Request) Answer {
 	return Answer{}
 }
 
-// place is where a VolumeAttachment attaches its volume.
 func (w *World) place(a ledger.Attachment) At {
 	v, _ := w.Source(a)
 	return At{v, a.Node}
@@ -153,7 +152,7 @@ func (w *World) delete(a ledger.Attachment) {
 func (w *World) serveAttacher(r Request) Answer {
 	a, exists := w.Attachment(r.Key)
 	if !exists || a.UID != r.UID {
-		return Answer{Code: NotFound} // its patches name no UID; but an attacher works on one object
+		return Answer{Code: NotFound} // its patches name no UID, but an attacher works on one object
 	}
 	switch r.Do {
 	case StampAttachment:
@@ -194,7 +193,7 @@ func (w *World) serveTicket(r Request) Answer {
 		t.Epoch = max(t.Epoch, r.Epoch)
 		return answer(w.Put(t))
 	}
-	if made, is := r.Fact.(ledger.Ticket); is { // the status as who writes it has made it (protocol.Write)
+	if made, is := r.Fact.(ledger.Ticket); is { // the status as its writer has made it (protocol.Write)
 		t.Epoch, t.SatisfiedSince = max(t.Epoch, r.Epoch), made.SatisfiedSince
 		return answer(w.Put(t))
 	}
@@ -206,7 +205,7 @@ func (w *World) serveTicket(r Request) Answer {
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
 		w.Judge.grants(w, t, r)
 	}
-	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one question, and no later one
+	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one request, and no later one
 	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince
 	if t.Reason = r.Reason; r.Phase == ledger.TicketGranted {
 		t.Reason, t.Granted = "", r.Granted // another condition names the claimants of its volumes
@@ -266,7 +265,7 @@ func (w *World) writeReported(r Request) Answer {
 	return answer(w.Put(n))
 }
 
-// equal says whether two objects differ in nothing but their versions.
+// equal says whether two objects differ only in their versions.
 func equal(a, b ledger.Event) bool {
 	return reflect.DeepEqual(versioned(a, ""), versioned(b, ""))
 }

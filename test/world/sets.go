@@ -24,7 +24,6 @@ func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
 	return m
 }
 
-// withoutNode is a map without the keys of a node.
 func withoutNode(m map[At]bool, n ledger.NodeName) map[At]bool {
 	for at := range m {
 		if at.Node == n {
@@ -41,7 +40,6 @@ func withList[K comparable, T any](m map[K][]T, k K, list []T) map[K][]T {
 	return m
 }
 
-// without is a map without a key.
 func without[K comparable, V any](m map[K]V, k K) map[K]V {
 	if _, ok := m[k]; ok {
 		m = maps.Clone(m)
@@ -50,7 +48,6 @@ func without[K comparable, V any](m map[K]V, k K) map[K]V {
 	return m
 }
 
-// include is a sorted list with an element.
 func include[T comparable](list []T, e T, order func(a, b T) int) []T {
 	i, there := slices.BinarySearchFunc(list, e, order)
 	if there {
@@ -59,7 +56,6 @@ func include[T comparable](list []T, e T, order func(a, b T) int) []T {
 	return slices.Insert(slices.Clip(list), i, e)
 }
 
-// exclude is a list without an element.
 func exclude[T comparable](list []T, e T) []T {
 	if !slices.Contains(list, e) {
 		return list
@@ -73,5 +69,4 @@ func SortVolumes(list []ledger.VolumeID) []ledger.VolumeID {
 	return list
 }
 
-// lacks says whether a list does not name a volume.
 func lacks(list []ledger.VolumeID, v ledger.VolumeID) bool { return !slices.Contains(list, v) }

@@ -10,9 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// grants: no grant takes a node past every limit that it has had (I2), nor shares an exclusive volume
-// with another granted ticket (I1). Slots are counted from the API's objects alone: a volume at a node
-// once; and without slots of binds that the granter may not know.
+// grants: no grant takes a node past each limit that it has had (I2), nor shares an exclusive volume with
+// another granted ticket (I1). Slots are counted from the API's objects alone: a volume at a node once, and
+// without slots of binds that the granter may not know.
 func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
 	there, counted := w.bound(t.Node), j.accountable(w, t, max(VersionOf(t), r.Decided))
 	fresh := map[string]bool{}
@@ -33,9 +33,9 @@ func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
-// binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it
-// knows of each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second
-// node. If other schedulers bind pods as well, one of the pods waits.
+// binds: a Moorage scheduler binds a pod where it may, by its own facts. If it is alone it knows each bind:
+// it takes no node past its limit by pods, and puts no exclusive volume at a second node. If other
+// schedulers bind pods as well, one of the pods waits.
 func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	if j.Alone {
 		j.bindsBesidePods(w, p, n, r.InUse)
@@ -47,11 +47,11 @@ func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	}
 }
 
-// bindsBesidePods compares a bind with the pods that are bound already. counted are the volumes that the scheduler
-// counted at the node before: they need no other slot, though they may have left since.
+// bindsBesidePods compares a bind with the pods that are already bound. counted are the volumes that the
+// scheduler counted at the node before: they need no other slot, though they may have left since.
 func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, counted []ledger.VolumeID) {
 	if _, exists := w.Node(n); !exists || j.shook[n] > VersionOf(p) {
-		return // others may have got the volumes while the Binding was on its way
+		return // others may have got the volumes while the Binding was in flight
 	}
 	mine, _ := w.VolumesOf(p)
 	there, known, fresh := map[ledger.VolumeID]bool{}, w.bound(n), map[string]bool{}
@@ -79,9 +79,9 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, count
 	}
 }
 
-// attachesPast: no VolumeAttachment takes a node past its highest limit for opted-in pods, none of
-// which has started. For others, and for tickets, the driver or the grant decides: theirs may overtake
-// an earlier one, and are not counted.
+// attachesPast: no VolumeAttachment takes a node past its highest limit for opted-in pods that have not
+// started. For others, and for tickets, the driver or the grant decides: their attachments may overtake an
+// earlier one, and are not counted.
 func (j *Judge) attachesPast(w *World, at At) {
 	limit, known := j.highest[slots{at.Node, at.Volume.Driver}]
 	node, _ := w.Node(at.Node)
@@ -102,8 +102,8 @@ func (j *Judge) attachesPast(w *World, at At) {
 	}
 }
 
-// attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in, or that has started, or a
-// ticket wants it there, or did.
+// attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in or that has
+// started, or a ticket, wants it there, or did.
 func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
 	others = j.unlimited[at] || w.granted(at.Node)[at.Volume]
 	for _, p := range w.PodsAt(at.Node) {
@@ -114,8 +114,8 @@ func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
 	return pods, others
 }
 
-// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. If a pod at the node
-// also has the volume, or a ticket granted meanwhile, there are already two claimants.
+// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. If a pod at the node also
+// has the volume, or a ticket granted meanwhile, there are already two claimants.
 func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
 	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
 		return ledger.Pod{}, false
@@ -133,10 +133,9 @@ func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.N
 	return ledger.Pod{}, false
 }
 
-// shakes notes which pods may lose their volumes, since their node is out of service, fenced, cut off
-// or shut down, or its Node is deleted before anything is attached, also if the leader hears that after
-// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes' pod
-// garbage collector deletes it.
+// shakes notes the pods that may lose their volumes, since their node is out of service, fenced, cut off or
+// shut down, or its Node is deleted before anything is attached, also if the leader hears that after its
+// end. A pod bound to a deleted Node has nothing there, and Kubernetes' pod garbage collector deletes it.
 func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 	if shaky(n) || n.Ready != ledger.ReadyTrue || deleted {
 		j.shook = with(j.shook, n.Name, w.version)
@@ -151,16 +150,16 @@ func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 	}
 }
 
-// shaky says whether a node's evidence says that its machine does not use volumes any more.
+// shaky says whether the evidence about a node says that its machine uses no volumes any more.
 func shaky(n ledger.NodeState) bool {
 	return n.OutOfService || n.Shutdown || len(n.Fenced)+len(n.CutOff) > 0
 }
 
-// Shaken says whether the node of a pod has been out of service since a scheduler of Moorage has bound
-// the pod, or its Node was gone.
+// Shaken says whether a pod's node was out of service, or its Node gone, since a Moorage scheduler bound
+// the pod.
 func (j *Judge) Shaken(uid string) bool { return j.shaken[uid] }
 
-// placed are the pods that a scheduler of Moorage has bound, and that have not ended.
+// placed are the unfinished pods that a Moorage scheduler has bound.
 func (w *World) placed() []ledger.Pod {
 	var list []ledger.Pod
 	for uid := range w.Judge.placed {
@@ -171,9 +170,9 @@ func (w *World) placed() []ledger.Pod {
 	return list
 }
 
-// sharesNot: no volume, shared or not, is granted to be detached while it has a user, or the other way
-// round; nor to two tickets at one node with other parameters. The first of the yielding tickets is
-// asked by then.
+// sharesNot: no volume, shared or not, is granted as detached while it has a user, or the other way round;
+// nor to two tickets at one node with different parameters. The first of the yielding tickets is asked by
+// then.
 func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	if t.Type.Yields() {
 		return
@@ -195,8 +194,8 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 }
 
 // shares: an exclusive volume is granted to tickets of one node only; a volume for a single pod to one
-// ticket only. It is not granted beside a pod that is bound elsewhere, if the granter knew of the pod:
-// known is the version up to which it had seen the pods.
+// ticket only. It is not granted beside a pod that is bound elsewhere and known to the granter: known is
+// the version up to which it had seen the pods.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
@@ -218,7 +217,7 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64
 			continue
 		}
 		if !w.onePod(v) && hold.Node != p.Node && (j.been[At{v, t.Node}] || hold.Node == t.Node && w.grantedBeside(t, v)) {
-			continue // another has or had it there, and a pod that was bound elsewhere since waits for that
+			continue // another user has or had it there, and a pod that was bound elsewhere since waits for that
 		}
 		if p.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
@@ -226,7 +225,7 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64
 	}
 }
 
-// grantedBeside says whether a volume is granted to a ticket at the node of another ticket.
+// grantedBeside says whether a volume is granted to another ticket at a ticket's node.
 func (w *World) grantedBeside(t ledger.Ticket, v ledger.VolumeID) bool {
 	return slices.ContainsFunc(w.Keys(Tickets), func(key string) bool {
 		other, _ := w.Ticket(TicketKey(key))
@@ -243,13 +242,13 @@ func (w *World) onePod(v ledger.VolumeID) bool {
 	return false
 }
 
-// told is how long it takes at most until Moorage knows what
-// kube-controller-manager has made, or that a Lease is renewed again.
+// told is the longest time until Moorage knows kube-controller-manager's new objects, or that a Lease is
+// renewed again.
 const told = 15 * time.Second
 
-// booked are the volumes that granted tickets or VolumeAttachments bind to a node: the granter must
-// know them. It may not know a new attachment of kube-controller-manager for a pod, and the pod's
-// ticket may have ended meanwhile: Cooperative mode promises limits among tickets only.
+// booked are the volumes that granted tickets or VolumeAttachments bind to a node: the granter must know
+// them. It may not know a new attachment of kube-controller-manager for a pod, and the pod's ticket may
+// have ended meanwhile: Cooperative mode promises limits among tickets only.
 func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Attachments] {
@@ -267,7 +266,6 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// granted are the volumes that granted tickets bind to a node.
 func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Tickets] {
@@ -322,7 +320,8 @@ func slotsTaken(volumes map[ledger.VolumeID]bool) map[string]int32 {
 	return count
 }
 
-// HasRoom says whether these volumes fit a node by the limits of its CSINode, beside all that anything there binds to it.
+// HasRoom says whether these volumes fit a node by the limits of its CSINode, beside all volumes bound to
+// it.
 func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	taken := w.bound(n)
 	for _, v := range volumes {
@@ -335,16 +334,14 @@ func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	})
 }
 
-// claimed stands for the future volume of an unbound claim; a claim that has lost its volume gets no
-// other.
+// claimed is the future volume of an unbound claim; a claim that has lost its volume gets no other.
 func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)
 	return ledger.UnboundClaim(class.Driver, claim.UID), exists && known && !claim.Bound && !claim.Lost
 }
 
-// PodVolumes are the volumes that a pod needs attached; an unbound claim stands for the
-// volume it will become.
+// PodVolumes are the volumes that a pod needs attached; for an unbound claim, its future volume.
 func (w *World) PodVolumes(p ledger.Pod) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, v := range p.Volumes {

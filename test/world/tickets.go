@@ -12,15 +12,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// keeping are the types of tickets that keep their grant until they end: their work would have to start
-// again.
+// keeping are the types of tickets that keep their grant until they end: their work would have to restart.
 var keeping = []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion, ledger.TypeClone, ledger.TypeRebuild}
 
-// yieldNotice is for how long a ticket is asked to let go of a volume where its policy has no time.
+// yieldNotice is how long a ticket is asked to let go of a volume without a time in its policy.
 const yieldNotice = 30 * time.Second
 
-// interrupts: a ticket that is informed that it has its volumes loses its grant to a claimant before it
-// only if its type yields, after it was asked to let go of them, and has, or has had its time.
+// interrupts: a ticket that was told that it has its volumes loses its grant to an earlier claimant only if
+// its type yields, after it was asked to let go, and has, or has had its time.
 func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	if t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
 		return
@@ -50,18 +49,18 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
-// losesUnasked: a ticket that is informed that it has its volumes loses its grant without a claimant
-// only if its claim leads elsewhere by now, or nowhere, or its node is not there.
+// losesUnasked: a ticket that was told that it has its volumes loses its grant without a claimant only if
+// its claim leads elsewhere by now, or nowhere, or its node is missing.
 func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
 	n, exists := w.Node(t.Node)
-	ready := exists && n.Ready == ledger.ReadyTrue && w.Now.Sub(time.Unix(n.ReadySince, 0)) >= told // else it may have been decided before
+	ready := exists && n.Ready == ledger.ReadyTrue && w.Now.Sub(time.Unix(n.ReadySince, 0)) >= told // otherwise it may have been decided before
 	lives := t.Node == ledger.Detached || ready && !n.OutOfService && (!n.Draining || t.OnDrain == ledger.StayOnDrain)
 	if t.SatisfiedSince != 0 && lives && slices.Equal(w.TicketVolumes(t), j.told[t.UID]) {
 		j.fault("ticket %s loses its volumes at %s (%s), and they are there", t.ID.Name, t.Node, reason)
 	}
 }
 
-// ticketChanged notes the volumes that a ticket is informed it has. It has them until it is informed
+// ticketChanged notes the volumes that a ticket was told that it has. It has them until it is told
 // otherwise, regardless of its claims.
 func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	switch {
@@ -76,9 +75,8 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	}
 }
 
-// ticketLoses notes that a ticket does not have its volumes any more. At a node that is not Ready its
-// user can't know that, and may go on to use them there until the node is Ready again, or they have
-// left it.
+// ticketLoses notes that a ticket has lost its volumes. At a node that is not Ready its user can't know
+// that, and may use them there until the node is Ready again, or they have left it.
 func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
 	_, silent := j.notReady[t.Node]
 	for _, v := range j.told[t.UID] {
@@ -96,10 +94,10 @@ func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
 // Unheard says whether a ticket has lost a volume while its node was not Ready, and the node has not been since.
 func (j *Judge) Unheard(at At) bool { return j.unheard[at] }
 
-// tellsAttached: a ticket that is informed that it has its volumes at its node has them attached there.
-// Volumes of a disk service's lie count as there; and if the node is not Ready, or was not since they
-// were attached, the ticket is informed later that they were taken by force. The writer may not have
-// seen yet that a Node was deleted, which alone said that a volume without VolumeAttachments is there.
+// tellsAttached: a ticket that is told that it has its volumes at its node has them attached there. Volumes
+// of a disk service's lie count as there; and if the node is not Ready, or was not since they were
+// attached, the ticket is told later that they were taken by force. The writer may not have seen yet that a
+// Node was deleted, which alone said that a volume without VolumeAttachments is there.
 func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	n, exists := w.Node(t.Node)
 	if t.Node == ledger.Detached || !exists || n.Ready != ledger.ReadyTrue {
@@ -115,10 +113,10 @@ func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	}
 }
 
-// keepsDetached: while a ticket for detached volumes says that they are at no node, none of them is
-// attached to a machine or mounted by one, and none becomes so. Volumes of a disk service's lie, or
-// that a rule of force permits at two places, count as elsewhere. Beside kube-controller-manager, which
-// does not ask, the ticket may be informed later.
+// keepsDetached: while a ticket for detached volumes says that they are at no node, no machine has one
+// attached or mounted, or gets one. Volumes of a disk service's lie, or that a rule of force permits at two
+// places, count as elsewhere. With kube-controller-manager, which does not ask, the ticket may be told
+// later.
 func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) {
 	if j.Cooperative || w.Disks.Lied[v] {
 		return
@@ -134,8 +132,9 @@ func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) 
 	}
 }
 
-// bindsBeside: no scheduler of Moorage binds a pod where a ticket with parameters has a volume
-// of it, and has been told so, if the scheduler has seen that. known is up to where it has seen the tickets.
+// bindsBeside: no Moorage scheduler binds a pod to a node where a ticket with parameters has a volume of
+// it, and was told so, if the scheduler has seen that. known is the last version of the tickets that it has
+// seen.
 func (j *Judge) bindsBeside(w *World, p ledger.Pod, n ledger.NodeName, known int64) {
 	for _, key := range w.Keys(Tickets) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
@@ -173,8 +172,8 @@ func (j *Judge) tellsDetached(w *World, was, is ledger.Ticket) {
 	}
 }
 
-// places: the scheduler chooses a node for a ticket that leaves it open, and no other one while
-// the ticket is granted.
+// places: the scheduler chooses a node for a ticket that leaves it open, and no other one while the ticket
+// is granted.
 func (j *Judge) places(t ledger.Ticket, r Request) {
 	switch {
 	case !t.Wherever:
@@ -184,10 +183,10 @@ func (j *Judge) places(t ledger.Ticket, r Request) {
 	}
 }
 
-// deletesUnder: a volume leaves no node while a ticket is informed that it has it there, unless a rule
-// of force holds: only that ticket's user knows its use. Nor after the ticket has ended, if its user
-// can't know that (ticketLoses). Where the rule held when the deletion was sent, and the node is Ready
-// again since, it is listed, as in overtaken: no precondition excludes that.
+// deletesUnder: a volume leaves no node while a ticket was told that it has it there, unless a rule of
+// force holds: only that ticket's user knows its use. Nor after the ticket has ended, if its user can't
+// know that (ticketLoses). If the rule held when the deletion was sent, and the node is Ready again since,
+// it is listed, as in overtaken: no precondition excludes that.
 func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 	p, noted := j.ended[at]
 	overtaken := noted && p.attachment == uid && since > p.made && since < p.at
@@ -206,7 +205,7 @@ func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 	}
 }
 
-// holders names the tickets that have been told that they have a volume at a node.
+// holders names the tickets that were told that they have a volume at a node.
 func (j *Judge) holders(w *World, at At) (names []string) {
 	for _, key := range w.Keys(Tickets) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
@@ -217,7 +216,7 @@ func (j *Judge) holders(w *World, at At) (names []string) {
 	return names
 }
 
-// since is how long something has lasted that began at a time in seconds since 1970, for people.
+// since is how long a state has lasted that began at a time in seconds since 1970, in words.
 func since(w *World, began int64) string {
 	if began == 0 {
 		return "no time"

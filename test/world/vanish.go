@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Vanish takes a PersistentVolume away, used or not: its finalizers were stripped. Its claim is lost,
-// as the binder says then.
+// Vanish removes a PersistentVolume, used or not: its finalizers were stripped. Its claim is then lost, as
+// the binder says.
 func (w *World) Vanish(name string) bool {
 	pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, name)
 	if !exists {
@@ -24,7 +24,7 @@ func (w *World) Vanish(name string) bool {
 	return true
 }
 
-// Import makes a PersistentVolume of another name, and a claim for it, for the disk of a vanished
+// Import makes a PersistentVolume with another name, and a claim for it, for the disk of a vanished
 // PersistentVolume.
 func (w *World) Import(vanished, name string, claim ledger.ClaimKey) bool {
 	pv, known := w.vanished[vanished]
@@ -36,14 +36,14 @@ func (w *World) Import(vanished, name string, claim ledger.ClaimKey) bool {
 	return true
 }
 
-// Vanished is the volume of a PersistentVolume that has vanished.
+// Vanished is the volume of a vanished PersistentVolume.
 func (w *World) Vanished(name string) (ledger.VolumeID, bool) {
 	pv, vanished := w.vanished[name]
 	return pv.Volume, vanished
 }
 
-// LostBy is the volume that a claim led to until its PersistentVolume vanished. A process that has not
-// seen that yet takes it for the claim's volume, and remembers it so.
+// LostBy is a claim's volume from before its PersistentVolume vanished. A process that has not seen that
+// yet takes it for the claim's volume, and remembers it so.
 func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	c, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	if !exists || !c.Lost {
@@ -52,7 +52,7 @@ func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return w.Vanished(c.PersistentVolume)
 }
 
-// hasPV says whether a PersistentVolume that was there at a version of the world names a volume.
+// hasPV says whether a PersistentVolume that existed at a version of the world names a volume.
 func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 	for _, e := range w.all[PersistentVolumes] {
 		if e.(ledger.PersistentVolume).Volume == v && VersionOf(e) <= version {
@@ -65,8 +65,8 @@ func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 // exists says whether a volume has a PersistentVolume, or is attached anywhere.
 func (w *World) exists(v ledger.VolumeID) bool { return w.Existed(v, w.version) }
 
-// forgets is the deletion of a hold on a list of PersistentVolumes that was served at a version of the
-// world; 0: no list.
+// forgets judges the deletion of a hold after a list of PersistentVolumes that was served at a version of
+// the world; 0: no list.
 func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
 	if since != 0 && w.exists(v) && !w.Existed(v, since) {
 		j.Forgotten = append(slices.Clip(j.Forgotten), v.String())
@@ -74,16 +74,16 @@ func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
 	}
 }
 
-// Existed says whether a disk is attached, or has a PersistentVolume that is no newer than a version of
-// the world. It does not know a detach's lie, nor a late attach that left the disk at a machine whose
-// node has another one since.
+// Existed says whether a disk is attached, or has a PersistentVolume that is no newer than a version of the
+// world. It does not know a detach's lie, nor a late attach that left the disk at a machine whose node has
+// another one since.
 func (w *World) Existed(v ledger.VolumeID, version int64) bool {
 	known := func(id string) bool { return !w.Machines[id].Replaced }
 	return !w.Disks.Lied[v] && slices.ContainsFunc(w.Disks.At[v], known) || w.hasPV(v, version)
 }
 
-// Attaches is the volume that a VolumeAttachment attaches, also when its
-// PersistentVolume is no more: the disk is where it is. It says whether that is there still.
+// Attaches is the volume that a VolumeAttachment attaches, also after its PersistentVolume is gone: the
+// disk stays. there says whether the PersistentVolume exists.
 func (w *World) Attaches(a ledger.Attachment) (v ledger.VolumeID, there bool) {
 	if v, there = w.Source(a); !there {
 		v, _ = w.Vanished(a.PersistentVolume)

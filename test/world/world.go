@@ -14,11 +14,11 @@ import (
 type World struct {
 	Objects
 	Now time.Time
-	// Stamps says that VolumeAttachments are created with the attacher's
-	// finalizer, as where the driver's attacher is known to remove it.
+	// Stamps says that VolumeAttachments are created with the attacher's finalizer, for a driver whose
+	// attacher is known to remove it.
 	Stamps bool
-	// Forgetful has starting kubelets not find staged volumes without a pod's folder, like real ones.
-	// No fact in the API shows it: a volume may be at two machines then, with any controller.
+	// Forgetful has starting kubelets miss staged volumes without a pod's folder, like real ones. No fact
+	// in the API shows it: a volume may be at two machines then, with any controller.
 	Forgetful bool
 	// Mapped has mounts reach their disk after a detach, as with drivers whose unpublish takes nothing
 	// away: network storage, for example.
@@ -30,7 +30,7 @@ type World struct {
 	// Refusals are foreign webhooks' and policies' refusals; the list is replaced, never changed.
 	Refusals []Refusal
 
-	Machines map[string]*Machine // by ID, also machines that are gone
+	Machines map[string]*Machine // by ID, also former machines
 	Disks    Disks
 	Judge    Judge
 }
@@ -43,7 +43,7 @@ func New() *World {
 	}
 }
 
-// Clone returns a world of its own that is as w is.
+// Clone returns an independent copy of w.
 func (w *World) Clone() *World {
 	c := *w
 	c.Objects = w.Objects.clone()
@@ -62,8 +62,8 @@ type At struct {
 	Node   ledger.NodeName
 }
 
-// AsKept makes of a fact its form after a read from the API: content without room in its object is
-// lost. Nil: everything is kept. Tests that may import the API's types set it.
+// AsKept returns a fact's form after a read from the API: content without room in its object is lost. Nil:
+// everything is kept. Tests that may import the API's types set it.
 var AsKept func(ledger.Event) ledger.Event
 
 // Put writes an object at a new version; an unchanged object keeps its version.
@@ -84,8 +84,8 @@ func (w *World) Put(e ledger.Event) ledger.Event {
 	return e
 }
 
-// dated is a Node with the last change of its condition Ready, in whole seconds, as the condition's
-// writer keeps it.
+// dated is a Node with the last change of its condition Ready, in whole seconds, as the condition's writer
+// keeps it.
 func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
 	if was, exists := old.(ledger.NodeState); !exists || was.Ready != n.Ready {
 		n.ReadySince = w.Now.Unix()
@@ -117,7 +117,8 @@ func (w *World) DeletePod(uid string) {
 	}
 }
 
-// Touch is a write to a pod that gives it another version, as of a label or a condition.
+// Touch writes a pod without a relevant change, for example a label or a condition: it gets another
+// version.
 func (w *World) Touch(uid string) {
 	if p, exists := w.Pod(uid); exists {
 		w.put(p)
@@ -140,8 +141,8 @@ func (w *World) Needs(v ledger.VolumeID) bool {
 	return !known || d.AttachRequired
 }
 
-// VolumesOf lists the volumes of a pod that need an attachment, and says
-// whether all of its claims lead somewhere. Read only.
+// VolumesOf lists the volumes of a pod that need an attachment, and says whether all of its claims have
+// volumes. Read only.
 func (w *World) VolumesOf(p ledger.Pod) ([]ledger.VolumeID, bool) {
 	if l, known := w.leads[p.UID]; known {
 		return l.volumes, l.complete
@@ -168,7 +169,7 @@ func (w *World) volumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) 
 }
 
 // Exclusive is this package's own reading of access modes: a volume is for one node if any of its
-// PersistentVolumes, vanished ones included, says so.
+// PersistentVolumes, also a vanished one, says so.
 func (w *World) Exclusive(v ledger.VolumeID) bool {
 	for _, pv := range w.all[PersistentVolumes] {
 		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access >= ledger.AccessNode {

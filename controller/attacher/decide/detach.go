@@ -32,8 +32,7 @@ func (p *pass) detach(r *record) move {
 	return p.call(r, Unpublish, r.volumeID())
 }
 
-// finish ends a deletion: one write, after which the object is gone unless a foreign finalizer keeps
-// it.
+// finish ends a deletion by one write. The object is then gone, unless a foreign finalizer keeps it.
 func (p *pass) finish(r *record) move {
 	if m, ok := p.backoff(r, true); ok && (r.failedAction == Release || r.failedAction == MarkDetached) {
 		return m

@@ -27,8 +27,8 @@ type Limit struct {
 	// a time.
 	quickest time.Duration
 	prompt   int
-	// brink is half of the size at which the driver began to push back. Up to it each success adds
-	// one: a round of calls doubles the size, or more.
+	// brink is half the size that first made the driver push back. Up to it each success adds one: a round
+	// of calls doubles the size, or more.
 	brink float64
 	cutAt time.Time
 	// kept: the driver has kept up since the last cut. A driver that pushes back before that is

@@ -46,8 +46,7 @@ func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeI
 	return d.ends(s, failed(code))
 }
 
-// Three pushed-back attachments allow a conclusion about the driver, unless they are of one full
-// node.
+// Three pushed-back attachments allow a conclusion about the driver, unless all are of a single full node.
 func TestWhoIsACrowd(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
@@ -143,7 +142,7 @@ func TestTwoForASuccess(t *testing.T) {
 	}
 }
 
-// An attachment of a crowd is tried every 30 s at the latest, however long the others wait.
+// An attachment of a crowd is tried every 30 s at the latest, for any wait of its rivals.
 func TestACrowdIsProbed(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for range 8 {

@@ -13,8 +13,8 @@ type together struct {
 	// exclusive: some attachment says that the volume may be at one node at a time. (Two
 	// PersistentVolumes may name one volume and disagree.)
 	exclusive bool
-	// newest is the highest number of transitions of the existing attachments, and of gone ones that
-	// left the volume's place open.
+	// newest is the highest number of transitions of the existing attachments, and of ended ones that left
+	// the volume's place open.
 	newest int64
 	// former is a gone attachment with that number, if no existing one has it.
 	former *record

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// agentMoves are what the moorage-nodes of machines do, whose answers may be as old as the
-// API server lets them be; and a person who unmounts what a kubelet has forgotten.
+// agentMoves are the moves of the machines' moorage-nodes, with answers as old as the API server permits;
+// and of a person who unmounts a forgotten volume.
 func (s *state) agentMoves(list []move) []move {
 	if !s.config.Agents {
 		return list
@@ -44,8 +44,8 @@ func (s *state) agentMoves(list []move) []move {
 	return list
 }
 
-// repairMoves are what becomes of orders to unstage volumes. A call is the driver's, and
-// takes effect when it likes.
+// repairMoves are the outcomes of orders to unstage volumes. A call is the driver's, and takes effect at
+// any time.
 func (s *state) repairMoves(list []move, n int) []move {
 	m, name := s.machine(n), string(node(n))
 	if !s.config.Repairs {
@@ -79,13 +79,12 @@ func (s *state) repairMoves(list []move, n int) []move {
 	return list
 }
 
-// forgotten says whether a volume is staged at a machine whose kubelet does not know, and
-// that it is not to use.
+// forgotten says whether a staged volume is unknown to its machine's kubelet, and unwanted.
 func (s *state) forgotten(n int, v ledger.VolumeID) bool {
 	k := s.kubelet(n)
 	return k.Works() && k.Synced && len(k.Machine().Mounts[v]) == 0 && !slices.Contains(k.Attached, v) && !slices.Contains(k.Desired(), v)
 }
 
-// unheard says whether a moorage-node has ended: what was at its node stays there where its word
-// is required, and otherwise until its silence is over, which it never is here: time stands still.
+// unheard says whether a moorage-node has ended: its node's volumes stay there if its report is required,
+// and otherwise until its silence is over, which never happens here: time stands still.
 func (s *state) unheard() bool { return s.muted > 0 }

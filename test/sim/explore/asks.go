@@ -12,19 +12,19 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Ask is a ticket that a user writes once, at any time, and deletes at any time after that. It is told
-// when it is satisfied, and asked to let go of its volume if its type yields: no time passes, so that
-// it lets go sooner or later.
+// Ask is a ticket that a user writes once, at any time, and deletes at any later time. It is told when it
+// is satisfied, and asked to let go of its volume if its type yields: without time, it lets go sooner or
+// later.
 type Ask struct {
 	Type   ledger.TicketType
 	Volume int
-	Node   int // where, by index; 0: it asks for the volume to be detached
+	Node   int // by index; 0: it asks for the volume to be detached
 }
 
-// firstAsk is the number that the first of them has among tickets.
+// firstAsk is the first one's number among tickets.
 const firstAsk = 4
 
-// detachedNode is the number that ledger.Detached has among nodes.
+// detachedNode is ledger.Detached's number among nodes.
 const detachedNode = nodes + 1
 
 func askID(i int) ledger.TicketID {
@@ -38,7 +38,6 @@ func (a Ask) node() ledger.NodeName {
 	return node(a.Node)
 }
 
-// tickets lists the tickets of the world by name.
 func (c *Config) tickets() []ledger.TicketID {
 	var list []ledger.TicketID
 	for i := range c.Asks {
@@ -47,7 +46,6 @@ func (c *Config) tickets() []ledger.TicketID {
 	return list
 }
 
-// nodesWithTickets lists the nodes for which tickets may wait.
 func (c *Config) nodesWithTickets() []ledger.NodeName {
 	if len(c.Asks) == 0 {
 		return nil
@@ -59,7 +57,7 @@ func (c *Config) nodesWithTickets() []ledger.NodeName {
 	return list
 }
 
-// askMoves are what users do with tickets of their own.
+// askMoves are users' moves with their own tickets.
 func (s *state) askMoves(list []move) []move {
 	for i, ask := range s.config.Asks {
 		id := askID(i)
@@ -86,7 +84,7 @@ func (s *state) askMoves(list []move) []move {
 	return list
 }
 
-// asks writes those of the API server, and which have been written so far.
+// asks encodes the tickets in the API server, and which have been written so far.
 func (e *encoder) asks(s *state) {
 	e.byte(s.asked)
 	for i := range s.config.Asks {
@@ -98,7 +96,7 @@ func (e *encoder) asks(s *state) {
 	}
 }
 
-// satisfied is the write of condition Satisfied of a ticket, if it is to change.
+// satisfied is the write of a ticket's condition Satisfied, if it must change.
 func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return protocol.Task{}, false
@@ -116,8 +114,8 @@ func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.
 	return task, true
 }
 
-// askedFor says whether a ticket that a user has written keeps a volume from a pod that a scheduler
-// would place at a node: one that yields does not, nor does one that waits for a pod.
+// askedFor says whether a user's ticket keeps a volume from a pod that a scheduler would place at a node: a
+// yielding ticket does not, nor does a ticket that waits for a pod.
 func (s *state) askedFor(claim int, n ledger.NodeName) bool {
 	for i, ask := range s.config.Asks {
 		t, exists := s.w.Ticket(askID(i))
@@ -131,7 +129,6 @@ func (s *state) askedFor(claim int, n ledger.NodeName) bool {
 	return false
 }
 
-// lives says whether a pod that is bound has a volume.
 func (s *state) lives(claim int) bool {
 	for i, claims := range s.config.Pods {
 		if p, exists := s.w.Pod(pod(i + 1)); exists && p.Node != "" && p.Phase == ledger.PodLive && slices.Contains(claims, claim) {
@@ -141,8 +138,8 @@ func (s *state) lives(claim int) bool {
 	return false
 }
 
-// misled says which ticket of a user has been told that it has a volume without VolumeAttachments at a node whose
-// volumesAttached does not name it. Where Nodes are deleted or machines die, it hears of that later.
+// misled returns a user's ticket that was told that it has a volume without VolumeAttachments at a node
+// whose volumesAttached omits it. If Nodes are deleted or machines die, it hears of that later.
 func (s *state) misled() string {
 	if s.config.DeadNodes > 0 || s.config.Remade > 0 {
 		return ""
@@ -156,14 +153,13 @@ func (s *state) misled() string {
 	return ""
 }
 
-// reports says whether volumesAttached of a node names a volume.
 func (s *state) reports(n int, v ledger.VolumeID) bool {
 	now, _ := s.w.Node(node(n))
 	return slices.Contains(now.Reported, v)
 }
 
-// unanswered says what is wrong with the tickets of users where nothing moves any more: one that is
-// granted is told so as soon as it has what it asks for, and one that asks to be detached has that.
+// unanswered returns a fault of users' tickets at rest: a granted ticket is told as soon as it has its
+// volume, and a ticket for a detached volume has that.
 func (s *state) unanswered() string {
 	for i, ask := range s.config.Asks {
 		t, exists := s.w.Ticket(askID(i))
@@ -178,7 +174,6 @@ func (s *state) unanswered() string {
 	return ""
 }
 
-// listedSomewhere says whether any Node or VolumeAttachment names a volume.
 func (s *state) listedSomewhere(claim int) bool {
 	for n := 1; n <= nodes; n++ {
 		now, _ := s.w.Node(node(n))
@@ -189,7 +184,7 @@ func (s *state) listedSomewhere(claim int) bool {
 	return false
 }
 
-// asking is a world of one pod that runs at the beginning, and tickets that users write.
+// asking is a world of one pod that runs from the beginning, and tickets that users write.
 func asking(leaders int, foreign bool, asks ...Ask) Config {
 	return Config{
 		Pods: [][]int{{1}}, Placed: []int{1}, Foreign: []bool{foreign}, Deletable: []bool{true},
@@ -197,15 +192,14 @@ func asking(leaders int, foreign bool, asks ...Ask) Config {
 	}
 }
 
-// comes is such a world in which the pod comes at any time, by a scheduler that asks, or by somebody
-// who does not.
+// comes is asking with a pod that comes at any time, bound by a Moorage scheduler or by another actor.
 func comes(leaders int, foreign bool, asks ...Ask) Config {
 	c := asking(leaders, foreign, asks...)
 	c.Placed[0] = 0
 	return c
 }
 
-// unheard is a world without pods, in which the node of a ticket may fall silent before the ticket ends.
+// unheard is a world without pods, in which a ticket's node may fall silent before the ticket ends.
 func unheard(leaders int, access ledger.Access) Config {
 	return Config{
 		Access: []ledger.Access{access}, Limit: 1, Leaders: leaders, Silences: 1,
@@ -213,7 +207,7 @@ func unheard(leaders int, access ledger.Access) Config {
 	}
 }
 
-// handed is one in which the pod goes and another one comes.
+// handed is asking with a pod that goes and another one that comes.
 func handed(leaders int, asks ...Ask) Config {
 	c := Handover()
 	c.Leaders, c.Asks = leaders, asks

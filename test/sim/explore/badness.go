@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// badMoves are what makes a node as bad as real ones, and how that ends.
+// badMoves are a node's faults of real clusters, and their ends.
 func (s *state) badMoves(list []move, n int) []move {
 	k, m, name := s.kubelet(n), s.machine(n), string(node(n))
 	now, exists := s.w.Node(node(n))
@@ -74,7 +74,7 @@ func (s *state) brokenMoves(list []move, n int) []move {
 	return list
 }
 
-// volumeMoves are PersistentVolumes that vanish, and come back.
+// volumeMoves let PersistentVolumes vanish and come back.
 func (s *state) volumeMoves(list []move) []move {
 	if s.config.Vanished == 0 {
 		return list
@@ -97,14 +97,14 @@ func (s *state) volumeMoves(list []move) []move {
 	return list
 }
 
-// startAnew begins a kubelet's process anew.
+// startAnew restarts a kubelet's process.
 func (s *state) startAnew(n int) {
 	s.kubelet(n).Kill()
 	s.kubelet(n).Start()
 	s.kubelet(n).Register()
 }
 
-// stuckAt says whether a volume can't be unmounted somewhere.
+// stuckAt says whether a volume can't be unmounted at some node.
 func (s *state) stuckAt(v ledger.VolumeID) bool {
 	for n := 1; n <= nodes; n++ {
 		if slices.Contains(s.machine(n).Stuck, v) {
@@ -114,7 +114,7 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 	return false
 }
 
-// badness writes what may still become bad, and what is.
+// badness encodes the possible and present faults.
 func (e *encoder) badness(s *state) {
 	c := s.config
 	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Hangs-s.hung), byte(c.Erased-s.erased), byte(c.Reboots-s.reboots))
@@ -122,7 +122,7 @@ func (e *encoder) badness(s *state) {
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(volumeSet(m.Stuck), volumeSet(m.Left))
-		if m.Agent.Repairs { // nobody else goes by it
+		if m.Agent.Repairs { // only then it matters
 			e.byte(volumeSet(m.Recorded))
 		}
 		e.bool(m.Process.Broken, m.Process.Registered)

@@ -4,9 +4,8 @@ package explore
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// Bad are worlds as bad as real clusters, in which no rule is broken: what a
-// kubelet that starts anew drops, and what it says while it can't do its work.
-// TestLarge prints how far each is searched.
+// Bad are worlds as bad as real clusters in which no rule is broken, with the faults of a restarting or
+// broken kubelet. TestLarge prints how far each is searched.
 func Bad() []World {
 	return []World{
 		{"a stuck unmount, a restart, two leaders", bad(func(c *Config) { c.Stuck, c.Restarts, c.Leaders = 1, 1, 2 })},
@@ -75,9 +74,9 @@ func Bad() []World {
 	}
 }
 
-// Residual are worlds in which rules are broken, whatever a controller does: no
-// fact in the API shows what happens there. Each must be found to be broken. So must the
-// scripts of internal/rules/testdata/residual, which play the other risks.
+// Residual are worlds in which rules are broken by faults that no fact in the API shows, under any
+// controller. Each must be found broken, like the scripts of internal/rules/testdata/residual, which play
+// the other risks.
 func Residual() []World {
 	return []World{
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
@@ -87,7 +86,7 @@ func Residual() []World {
 	}
 }
 
-// bad is a handover under one leader, with something bad besides.
+// bad is a handover under one leader with a fault.
 func bad(change func(*Config)) Config {
 	c := Handover()
 	c.Leaders = 1
@@ -95,8 +94,8 @@ func bad(change func(*Config)) Config {
 	return c
 }
 
-// spoken is a handover in which a kubelet is killed between NodeUnpublish and NodeUnstage,
-// with moorage-node on each machine, whose word is required.
+// spoken is a handover with a kubelet killed between NodeUnpublish and NodeUnstage, and with a required
+// moorage-node on each machine.
 func spoken(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Restarts, c.Forgetful, c.Agents, c.RequireWord = 1, true, true, true
@@ -104,8 +103,7 @@ func spoken(change func(*Config)) Config {
 	})
 }
 
-// rebooted is a handover in which a machine is rebooted, and its moorage-node finds the records of
-// what was staged before.
+// rebooted is a handover with a rebooted machine: its moorage-node finds records of earlier staged volumes.
 func rebooted(change func(*Config)) Config {
 	return spoken(func(c *Config) {
 		c.Restarts, c.Reboots = 0, 1
@@ -113,8 +111,8 @@ func rebooted(change func(*Config)) Config {
 	})
 }
 
-// remade is a handover in which a Node is deleted, and made again by the same boot, with
-// moorage-node on each machine.
+// remade is a handover in which a Node is deleted, and made again by the same boot, with moorage-node on
+// each machine.
 func remade(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Remade, c.Agents = 1, true
@@ -122,7 +120,7 @@ func remade(change func(*Config)) Config {
 	})
 }
 
-// shared is a volume that many nodes may have at once, and a pod that has it and may be deleted, under one leader.
+// shared is a shared volume, and a pod that has it and may be deleted, under one leader.
 func shared(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Pods, c.Placed, c.Foreign, c.Deletable = [][]int{{1}}, []int{1}, []bool{false}, []bool{true}
@@ -131,7 +129,7 @@ func shared(change func(*Config)) Config {
 	})
 }
 
-// repaired is one in which moorage-node unstages, by order, what is forgotten.
+// repaired is a handover in which moorage-node unstages forgotten volumes by order.
 func repaired(change func(*Config)) Config {
 	return spoken(func(c *Config) {
 		c.Repairs = true
@@ -147,7 +145,7 @@ func silence(leaders int, change func(*Config)) Config {
 	})
 }
 
-// fences is a machine that dies, and of which somebody says so by a condition of its Node.
+// fences is a dead machine with a Node condition that says so.
 func fences(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.DeadNodes, c.Fences, c.Leases, c.Renewals = leaders, 1, true, true, 1
@@ -165,23 +163,22 @@ func cutsOff(leaders int, change func(*Config)) Config {
 
 func stuck(c *Config) { c.Stuck = 1 }
 
-// unpublishes has the unpublish of a volume take a machine's access away: nothing is then
-// taken by time alone.
+// unpublishes has a volume's unpublish take a machine's access away: then time alone takes nothing.
 func unpublishes(c *Config) { c.Unpublishes, c.Strict = true, ByTime }
 
 // leases has Leases read, and renewed once while the node is not Ready.
 func leases(c *Config) { c.Leases, c.Renewals = true, 1 }
 
-// forgotten is such a volume whose disk comes back between a list and the deletion of its
-// hold that was sent on it.
+// forgotten is vanishing with a disk that comes back between a list and the hold's deletion that relies on
+// it.
 func forgotten() Config {
 	c := vanishing(1)
 	c.Strict = Forgotten
 	return c
 }
 
-// vanishing is a volume that one pod uses, whose PersistentVolume vanishes, and that
-// another pod is to use under its other name.
+// vanishing is a volume of one pod whose PersistentVolume vanishes, and that another pod will use under its
+// other name.
 func vanishing(leaders int) Config {
 	return bad(func(c *Config) { c.Leaders, c.Vanished, c.Again = leaders, 1, []bool{false, true} })
 }

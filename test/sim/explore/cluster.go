@@ -13,7 +13,7 @@ import (
 
 func (s *state) machine(n int) *world.Machine { return s.w.Machines[machineID(node(n))] }
 
-// podIndex is the number of a pod; 0 of none.
+// podIndex is a pod's number; 0: none.
 func podIndex(uid string) int {
 	if len(uid) < 2 {
 		return 0
@@ -21,7 +21,6 @@ func podIndex(uid string) int {
 	return int(uid[1] - '0')
 }
 
-// attacherMoves are what the attacher does: each attachment by itself.
 func (s *state) attacherMoves(list []move) []move {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -44,8 +43,7 @@ func (s *state) attacherMoves(list []move) []move {
 	return list
 }
 
-// schedulerMoves bind pods, as a scheduler of Moorage does, or as somebody does that knows nothing of
-// Moorage; users delete pods.
+// schedulerMoves bind pods, by a Moorage scheduler or another actor; users delete pods.
 func (s *state) schedulerMoves(list []move) []move {
 	for i := range s.config.Pods {
 		uid := pod(i + 1)
@@ -60,17 +58,16 @@ func (s *state) schedulerMoves(list []move) []move {
 			continue
 		}
 		if s.leader != nil && s.behind(world.Claims) {
-			continue // a leader that takes a claim for missing reads it; that is not played here
+			continue // a leader reads a claim that seems missing; that is not played here
 		}
 		list = s.placings(list, i, p)
 	}
 	return list
 }
 
-// binding is a Binding that a scheduler has sent, and that is not carried out yet: the number of the node, and
-// whether the scheduler that has sent it is gone. Zero: there is none. A scheduler reserves in its own memory, so
-// that nobody but the scheduler knows what it has sent. A Binding without an answer is sent again, to the same
-// node: it makes no difference here.
+// binding is a Binding in flight: the number of the node, and whether its scheduler is gone. Zero: none. A
+// scheduler reserves in its own memory: only it knows its Bindings. An unanswered Binding is sent again to
+// the same node: that makes no difference here.
 type binding uint8
 
 const orphaned binding = 1 << 7
@@ -95,7 +92,6 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 	return list
 }
 
-// bindings are what may become of a Binding.
 func (s *state) bindings(list []move, i int, uid string, sent binding) []move {
 	name := fmt.Sprintf("Binding of %s to %s", uid, node(sent.node()))
 	carriedOut := func(s *state) {
@@ -111,7 +107,7 @@ func (s *state) bindings(list []move, i int, uid string, sent binding) []move {
 	return append(list, move{name, true, carriedOut})
 }
 
-// leave has the scheduler be gone: what it has sent may be carried out, until its successor begins.
+// leave ends the scheduler: its Bindings in flight may be carried out until its successor begins.
 func (s *state) leave() {
 	s.left++
 	for i := range s.config.Pods {
@@ -121,15 +117,14 @@ func (s *state) leave() {
 	}
 }
 
-// succeeds says whether a pod's scheduler has begun just now: it waits until no Binding of the one before can be
-// carried out any more.
+// succeeds says whether a pod's scheduler has just begun: it waits until no earlier Binding can be carried
+// out any more.
 func (s *state) succeeds(i int) bool {
 	return !s.config.rival(i) && slices.ContainsFunc(s.sent[:], func(b binding) bool { return b&orphaned != 0 })
 }
 
-// sensible says whether a scheduler that knew all but what its rival has sent would place a pod there: no
-// volume of it is claimed elsewhere, and there are slots. Only there a
-// scheduler does so by itself.
+// sensible says whether a scheduler that knew everything except its rival's Bindings would place a pod
+// there: no volume of it is claimed elsewhere, and there are slots. A scheduler does so only there.
 func (s *state) sensible(p ledger.Pod, n int) bool {
 	var here uint8
 	own := podIndex(p.UID) - 1
@@ -163,7 +158,6 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 	return bits.OnesCount8(here) <= int(s.config.slots(n))
 }
 
-// fresh is a ledger that has just listed everything.
 func (s *state) fresh() ledger.Snapshot {
 	l := ledger.New()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {

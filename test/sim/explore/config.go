@@ -19,13 +19,12 @@ const (
 	fenced    = "fenced.moorage.dev/x"
 )
 
-// Config says what a world has, and what may go wrong in it.
+// Config describes a world and its possible faults.
 type Config struct {
-	// Pods are the claims of each pod; Placed is where a pod runs at the
-	// beginning, by index from 1, or 0.
+	// Pods are the claims of each pod; Placed is its node at the beginning, by index from 1, or 0.
 	Pods   [][]int
 	Placed []int
-	// Foreign pods are bound by somebody who asks nobody.
+	// Foreign pods are bound without a check.
 	Foreign []bool
 	// Deletable pods may be deleted by their users.
 	Deletable []bool
@@ -39,81 +38,76 @@ type Config struct {
 	// Wild schedulers place pods anywhere.
 	Wild bool
 
-	// Rivals are pods of a second scheduler: neither knows what the other has sent. Successors is how often
-	// the first one may be gone, with what it has sent in flight.
+	// Rivals are pods of a second scheduler: neither knows the other's Bindings. Successors is how often
+	// the first one may end with Bindings in flight.
 	Rivals     []bool
 	Successors int
 
-	// Leaders is how many there are, one after the other: each but the last may
-	// be gone at any instant, as by a crash.
+	// Leaders is the number of successive leaders: each except the last may end at any instant, as by a
+	// crash.
 	Leaders int
-	// The other failures, and how many of each there may be.
+	// The numbers of other failures.
 	LostAnswers int // of the leader's requests
 	FailedCalls int // of the attacher's to the driver
-	Restarts    int // kubelets that crash, and start anew
+	Restarts    int // kubelets that crash and restart
 	DeadNodes   int
-	// Returns: a dead node that was declared out of service may come back.
+	// Returns: a dead node declared out of service may come back.
 	Returns bool
-	// As bad as real clusters are, and how many of each there may be.
-	Stuck    int // volumes that can't be unmounted any more; pods may be removed by force then
+	// The numbers of faults of real clusters.
+	Stuck    int // volumes that can't be unmounted any more; pods may be force-deleted then
 	Silences int // kubelets that end for a while, with mounts in place
-	Broken   int // kubelets that live, and say that they are not ready, for a while
-	Remade   int // Nodes that are deleted under their kubelets, which make them again
+	Broken   int // kubelets that live and report not ready for a while
+	Remade   int // deleted Nodes that their kubelets make again
 	Vanished int // PersistentVolumes that vanish; their disks come back under other names
-	// Leases has leaders read the Leases of nodes that are not Ready, sooner or later,
-	// and Renewals is how many renewals there may be while a node is not Ready.
+	// Leases has leaders read the Leases of nodes that are not Ready, sooner or later. Renewals is the
+	// number of renewals while a node is not Ready.
 	Leases   bool
 	Renewals int
-	// Again are pods that use such a disk, by its other name.
+	// Again are pods that use such a disk by its other name.
 	Again []bool
-	// Fences has dead nodes get the condition that a policy names, in place of the taint, and
-	// keep it until their kubelets report.
+	// Fences gives dead nodes the policy's condition in place of the taint, until their kubelets report.
 	Fences bool
-	// CutsOff has the storage cut off silent nodes by a policy, and let them in again as the
-	// rule for that says.
+	// CutsOff has the storage cut off silent nodes by a policy, and let them in again by its rule.
 	CutsOff bool
-	// Impatient has a policy that takes every node for dead that is not Ready.
+	// Impatient has a policy that takes each node that is not Ready for dead.
 	Impatient bool
-	// Unpublishes has that policy say that unpublishing takes a machine's access away: no
-	// machine that lives may then be forced by time alone.
+	// Unpublishes has that policy say that unpublishing takes a machine's access away: then time alone may
+	// force no living machine.
 	Unpublishes bool
-	// Forgetful kubelets don't find again what is staged and has no pod: no rule can
-	// be kept then.
+	// Forgetful kubelets don't find staged volumes without a pod: no rule can be kept then.
 	Forgetful bool
-	// Agents has a moorage-node run on each machine, RequireWord a policy that requires its
-	// word, and Mute is how many of them may end. What a kubelet has forgotten is unmounted
-	// by hand then, sooner or later.
+	// Agents runs a moorage-node on each machine. RequireWord has a policy that requires its report. Mute
+	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
-	// Repairs has them unstage what a kubelet has forgotten, by order: nobody does by hand
-	// then. Anew is how many of them may end and begin anew, Hangs how many calls to drivers
-	// they may give up, and Erased how many NodeVolumes somebody deletes.
+	// Repairs has them unstage forgotten volumes by order, instead of a person. Anew is how many of them
+	// may restart, Hangs how many driver calls they may give up, and Erased how many NodeVolumes are
+	// deleted.
 	Repairs             bool
 	Anew, Hangs, Erased int
-	// Reboots is how many machines may be rebooted at any instant; what they had staged leaves
-	// records on their disks, which moorage-node takes for staged volumes, until somebody removes
-	// them.
+	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
+	// which moorage-node takes for staged volumes until they are removed.
 	Reboots int
-	// Strict names what the judge lists and calls no fault, which is one here: see
-	// Judge.ByTime, Judge.Overtaken and Judge.Forgotten.
+	// Strict names listed events of the judge that are faults here: see Judge.ByTime, Judge.Overtaken and
+	// Judge.Forgotten.
 	Strict Listed
-	// Failures, if it is set, is how many lost answers and failed calls there
-	// may be in all, and Crashes how many kubelets and nodes may crash.
+	// Failures, if set, is the total of lost answers and failed calls, and Crashes that of crashed kubelets
+	// and nodes.
 	Failures, Crashes int
 }
 
-// Listed is something that the judge lists, and calls no fault.
+// Listed is an event that the judge lists and does not call a fault.
 type Listed uint8
 
-// What the judge lists.
+// The listed events.
 const (
 	ByTime Listed = iota + 1
 	Overtaken
 	Forgotten
 )
 
-// Handover is a world of one volume that goes from a pod to the next, under two
-// leaders, at the same node or another one.
+// Handover is a world of one volume that goes from a pod to the next, under two leaders, at the same node
+// or another.
 func Handover() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}}, Placed: []int{1, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -121,8 +115,8 @@ func Handover() Config {
 	}
 }
 
-// Slots is a world of two volumes and three pods, with one slot at each node:
-// what waits for a volume waits for a slot, too.
+// Slots is a world of two volumes and three pods, with one slot at each node: a pod that waits for a volume
+// also waits for a slot.
 func Slots() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}, {2}}, Placed: []int{1, 0, 2}, Foreign: []bool{false, false, false}, Deletable: []bool{true, false, true},
@@ -130,9 +124,8 @@ func Slots() Config {
 	}
 }
 
-// Newcomers is a world of two pods that are to be placed, with a volume each, and
-// with one slot in all: the one may be gone before its volume has come, and the
-// other gets its slot, but not too early.
+// Newcomers is a world of two pods to place, each with a volume, and one slot in all: a pod may go before
+// its volume has come, and the other gets its slot, but not too early.
 func Newcomers() Config {
 	return Config{
 		Pods: [][]int{{1}, {2}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -140,7 +133,7 @@ func Newcomers() Config {
 	}
 }
 
-// Rivals is a world of two pods that are to be placed by two schedulers, and want the same volume.
+// Rivals is a world of two pods that two schedulers place and that want the same volume.
 func Rivals() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -148,14 +141,14 @@ func Rivals() Config {
 	}
 }
 
-// rival says whether a pod, by index, is one of the second scheduler.
+// rival says whether a pod, by index, is the second scheduler's.
 func (c *Config) rival(i int) bool { return i < len(c.Rivals) && c.Rivals[i] }
 
 // again says whether a pod, by index, uses disks that have come back.
 func (c *Config) again(i int) bool { return i < len(c.Again) && c.Again[i] }
 
-// claimName and pvName are the names of a volume's claim and PersistentVolume,
-// before it vanished or after.
+// claimName and pvName are the names of a volume's claim and PersistentVolume, before and after it
+// vanished.
 func claimName(i int, again bool) string { return named("c", i, again) }
 
 func pvName(i int, again bool) string { return named("pv", i, again) }
@@ -167,13 +160,12 @@ func named(what string, i int, again bool) string {
 	return fmt.Sprintf("%s%d", what, i)
 }
 
-// losesShared says whether Nodes are deleted under volumes that many may share: no hold names the boot in which such
-// a volume is mounted, and the judge lists what nothing tells whoever leads (Judge.SameBoot).
+// losesShared says whether Nodes are deleted under shared volumes: no hold names such a mount's boot, and
+// the judge lists mounts unknown to the leader (Judge.SameBoot).
 func (c *Config) losesShared() bool {
 	return c.Remade > 0 && slices.Contains(c.Access, ledger.AccessMany)
 }
 
-// slots is how many a node has.
 func (c *Config) slots(n int) int32 {
 	if c.OneNode && n > 1 {
 		return 0
@@ -187,7 +179,7 @@ type World struct {
 	Config
 }
 
-// Small are the worlds that are searched in seconds.
+// Small are the worlds searched in seconds.
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
@@ -208,10 +200,9 @@ func Small() []World {
 	}
 }
 
-// Large are the worlds that take minutes: one volume with every two of another
-// leader, a crash, a failure and a dead node, and more; and two volumes and three
-// pods, first with each by itself, then in pairs, and last with two leaders, one
-// failure and one crash, anywhere and together.
+// Large are the worlds that take minutes: one volume with each two of another leader, a crash, a failure
+// and a dead node, and more; and two volumes and three pods, with each alone, then in pairs, and finally
+// with two leaders, one failure and one crash, anywhere and together.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
@@ -258,7 +249,7 @@ func Large() []World {
 	return list
 }
 
-// noAttach is a handover of a volume that is attached without a VolumeAttachment.
+// noAttach is a handover of a volume without VolumeAttachments.
 func noAttach(change func(*Config)) Config {
 	c := Handover()
 	c.Pods, c.Access = [][]int{{inTreeVolume}, {inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessNode}
@@ -266,18 +257,19 @@ func noAttach(change func(*Config)) Config {
 	return c
 }
 
-// asksAsItLeaves is a world in which a pod goes that has a volume without VolumeAttachments, and a ticket asks for it at
-// the same node. So many of the leader's requests get no answer.
+// asksAsItLeaves is a world in which a pod goes that has a volume without VolumeAttachments, and a ticket
+// asks for it at the same node. lost is the number of unanswered requests of the leader.
 func asksAsItLeaves(lost int) Config {
 	c := asking(1, false, Ask{Type: ledger.TypeManual, Volume: inTreeVolume, Node: 1})
 	c.Pods, c.Access, c.LostAnswers = [][]int{{inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessMany}, lost
 	return c
 }
 
-// inTreeVolume is the number of the volume without VolumeAttachments, which is used in noAttach and asksAsItLeaves only.
+// inTreeVolume is the number of the volume without VolumeAttachments, used in noAttach and asksAsItLeaves
+// only.
 const inTreeVolume = 3
 
-// The names of things are made often.
+// Names are cached, since they are made often.
 var (
 	volumes = [...]ledger.VolumeID{{}, {Driver: driver, Handle: "v1"}, {Driver: driver, Handle: "v2"}, {Driver: inTree, Handle: "v3"}}
 	names   = [...]ledger.NodeName{"", "w1", "w2"}
@@ -290,7 +282,7 @@ func node(i int) ledger.NodeName { return names[i] }
 
 func pod(i int) string { return uids[i] }
 
-// nodeIndex is the number of a node; 0 of none.
+// nodeIndex is a node's number; 0: none.
 func nodeIndex(n ledger.NodeName) int {
 	if n == ledger.Detached {
 		return detachedNode
@@ -298,10 +290,9 @@ func nodeIndex(n ledger.NodeName) int {
 	return podIndex(string(n))
 }
 
-// machineID is the only machine that a node ever has.
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }
 
-// attachmentName is ledger.AttachmentName, of the few that there are.
+// attachmentName is ledger.AttachmentName, from a table.
 func attachmentName(v, n int) string { return attachmentNames()[v][n] }
 
 var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]string) {
@@ -313,10 +304,9 @@ var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]str
 	return table
 })
 
-// nodes is how many there are.
 const nodes = 2
 
-// begin makes the state that the search begins with: all that is placed runs.
+// begin makes the initial state of the search: all placed pods run.
 func begin(c Config) *state {
 	w := world.New()
 	w.Forgetful = c.Forgetful
@@ -408,5 +398,4 @@ func (s *state) run(p, n int) {
 	s.machine(n).Containers[pod(p+1)] = true
 }
 
-// bit is a volume or pod in a set of them.
 func bit(i int) uint8 { return 1 << (i - 1) }

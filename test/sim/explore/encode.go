@@ -11,17 +11,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// encoder writes what matters of a state. Versions and UIDs are written as
-// their rank among those of the same object that the state still knows.
+// encoder writes the relevant facts of a state. Versions and UIDs are written as their rank among the known
+// ones of the same object.
 type encoder struct {
 	out    []byte
 	refs   []ref
-	shifts []ref // transitions, which only count from the lowest of their volume
+	shifts []ref // transitions, which count only from the lowest of their volume
 }
 
-// ref is where a rank belongs, and of what: the object's number in the high
-// bits, its version, or its UID's, below, and the place in the lowest placeBits. So
-// refs sort by what they are of.
+// ref is the place and the owner of a rank: the object's number in the high bits, below it the version or
+// the UID's digits, and the place in the lowest placeBits. Refs therefore sort by their owner.
 type ref uint64
 
 const placeBits = 19
@@ -30,11 +29,10 @@ func newRef(at int, value uint64) ref { return ref(value<<placeBits | uint64(at)
 func (r ref) at() int                 { return int(r & (1<<placeBits - 1)) }
 func (r ref) value() uint64           { return uint64(r >> placeBits) }
 
-// object numbers what has versions and UIDs of its own.
+// object numbers the owners of versions and UIDs.
 type object uint64
 
-// The objects, in the order of their kinds; each is followed by the others of
-// its kind, and by its UIDs.
+// The objects in the order of their kinds; each is followed by the others of its kind, and by its UIDs.
 const (
 	thePod        object = 0x10
 	theTicket     object = 0x20
@@ -62,22 +60,20 @@ func attachmentObject(name string) object {
 	return theAttachment
 }
 
-// volumeAt is the number of an attachment's volume.
 func volumeAt(attachment object) int { return int(attachment-theAttachment) / 16 }
 
-// key is a state's canonical form, hashed to 64 bits. That two of n states have
-// the same key has a probability of about n²/2⁶⁵: of 10 million, 3 in a million.
+// key is a state's canonical form, hashed to 64 bits. Two of n states have the same key with a probability
+// of about n²/2⁶⁵: of 10 million, 3 in a million.
 func (s *state) key() uint64 { return s.keyIn(&scratch{}) }
 
-// scratch is room for encoding that is used again and again.
+// scratch is reusable memory for encoding.
 type scratch struct {
 	whole, part encoder
-	// left is what leaders have left in their queues, by what they knew and were at; nil:
-	// it is worked out each time.
+	// left caches the rest of leaders' queues, by their known facts and tasks; nil: no cache.
 	left map[uint64][2]queue
 }
 
-// keyIn is key, in room that nobody else uses meanwhile.
+// keyIn is key with exclusive memory.
 func (s *state) keyIn(room *scratch) uint64 {
 	e := &room.whole
 	e.reset()
@@ -94,14 +90,14 @@ func (s *state) keyIn(room *scratch) uint64 {
 	return e.hash()
 }
 
-// hash is the key of what is written.
+// hash is the key of the written bytes.
 func (e *encoder) hash() uint64 {
 	e.rank()
 	e.shift()
 	return max(maphash.Bytes(seed(), e.out), 1) // 0 is no key
 }
 
-// seed is drawn once: two runs have not the same collisions.
+// seed is drawn once: two runs have different collisions.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
 func (e *encoder) byte(b ...byte) { e.out = append(e.out, b...) }
@@ -139,7 +135,7 @@ func (e *encoder) uid(o object, uid string) {
 	e.ref(o|uidOf, n)
 }
 
-// lease leaves room for the rank of a renewal of a node's Lease; 0: none is known.
+// lease leaves room for the rank of a node's Lease renewal; 0: none known.
 func (e *encoder) lease(n ledger.NodeName, renewed int64) {
 	e.ref(theLease+object(nodeIndex(n)), uint64(uint32(renewed)))
 }
@@ -151,7 +147,6 @@ func (e *encoder) ref(o object, value uint64) {
 	e.byte(0)
 }
 
-// rank fills the ranks in.
 func (e *encoder) rank() {
 	slices.Sort(e.refs)
 	n, last := byte(0), uint64(0)
@@ -167,9 +162,8 @@ func (e *encoder) rank() {
 	}
 }
 
-// transitions leaves room for a number of transitions of a volume, by its number.
-// Rules compare them, and add one to the highest: what they are does not matter,
-// only by how much they differ, and whether there are any.
+// transitions leaves room for a volume's transitions, by its number. Rules compare them, and add one to the
+// highest: only differences matter, and whether there are any.
 func (e *encoder) transitions(volume int, n int64) {
 	if n != 0 {
 		e.shifts = append(e.shifts, newRef(len(e.out), uint64(volume)<<32|uint64(n)))
@@ -177,7 +171,6 @@ func (e *encoder) transitions(volume int, n int64) {
 	e.byte(0)
 }
 
-// shift fills the transitions in.
 func (e *encoder) shift() {
 	var lowest [len(volumes)]uint64
 	for _, r := range e.shifts {

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// settle ends a change of the leader: it takes out of the queue what there is nothing to
-// do about, has an audit look, and encodes all that. What a leader decides follows from
-// what is encoded: where one knew and was at the same, that is not worked out again.
+// settle ends a change of the leader: it drops queue entries without work, runs an audit, and encodes the
+// result. The encoded facts determine the leader's decisions: an equal encoding is not computed again.
 func (s *state) settle(room *scratch) {
 	l, e := s.leader, &room.part
 	e.reset()
@@ -34,14 +33,14 @@ func (s *state) settle(room *scratch) {
 	l.code = &encoder{out: bytes.Clone(e.out), refs: slices.Clone(e.refs), shifts: slices.Clone(e.shifts)}
 }
 
-// queues is how the queues are encoded: queueBytes.
+// queues is the encoding of the queues: queueBytes.
 func (l *leader) queues() []byte {
 	return []byte{l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets}
 }
 
 const queueBytes = 6
 
-// known writes what leader does, from what was written when it changed last.
+// known does the same as leader, from the bytes of its last change.
 func (e *encoder) known(l *leader) {
 	for _, r := range l.code.refs {
 		e.refs = append(e.refs, newRef(r.at()+len(e.out), r.value()))
@@ -52,7 +51,7 @@ func (e *encoder) known(l *leader) {
 	e.out = append(e.out, l.code.out...)
 }
 
-// leader writes what the leader knows, and what it is at; the queues come last.
+// leader writes the leader's facts and tasks; the queues come last.
 func (e *encoder) leader(s *state, l *leader) {
 	snapshot := l.ledger.Snapshot()
 	for i := range s.config.Pods {
@@ -91,7 +90,7 @@ func (e *encoder) leader(s *state, l *leader) {
 	e.byte(l.queues()...)
 }
 
-// nodeRecord writes what the leader knows of a node besides its volumes.
+// nodeRecord writes the leader's facts about a node, except its volumes.
 func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	o := nodeObject(n.Name)
 	e.version(o, n.Version)
@@ -122,8 +121,7 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	}
 }
 
-// sources writes which claims and PersistentVolumes are known, and attachments of
-// which that is not known.
+// sources writes the known claims and PersistentVolumes, and attachments with unknown ones.
 func (e *encoder) sources(s *state, snapshot ledger.Snapshot) {
 	for i := range s.config.Access {
 		for _, again := range []bool{false, true} {
@@ -191,7 +189,6 @@ func (e *encoder) users(list []ledger.User) {
 	}
 }
 
-// ops writes what a leader is at.
 func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
@@ -205,7 +202,7 @@ func (e *encoder) ops(l *leader, list []op) {
 	}
 }
 
-// task writes what a task has yet to do, and what it waits for.
+// task writes a task's remaining work and its wait.
 func (e *encoder) task(t protocol.Task) {
 	e.step(t.Step)
 	if t.Ticket != nil {
@@ -220,7 +217,7 @@ func (e *encoder) task(t protocol.Task) {
 		e.byte(byte(r.Do), byte(r.Kind))
 		e.text(r.Key)
 	}
-	if t.Sent.Do == protocol.ListPods { // in flight: which pods were known to be bound
+	if t.Sent.Do == protocol.ListPods { // in flight: the pods known to be bound
 		for _, uid := range uids[1:] {
 			p := t.Before.Pod(uid)
 			e.bool(p != nil && p.Node != "")
@@ -251,7 +248,7 @@ func (e *encoder) step(s rules.Step) {
 	e.byte(byte(s.Limit))
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
-	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same
+	e.text(s.UID[:min(2, len(s.UID))]) // a pod's UID; otherwise a UID's constant beginning
 	if s.Attachment != "" {
 		e.uid(attachmentObject(s.Attachment), s.UID)
 		e.version(attachmentObject(s.Attachment), s.Version)
@@ -282,7 +279,7 @@ func (e *encoder) requests(list []*world.Request) {
 	}
 }
 
-// sortedRequests are requests in an order that does not depend on which was sent first.
+// sortedRequests sorts requests independently of their sending order.
 func sortedRequests(list []*world.Request) []*world.Request {
 	if len(list) < 2 {
 		return list
@@ -292,7 +289,7 @@ func sortedRequests(list []*world.Request) []*world.Request {
 	return sorted
 }
 
-// request writes what a request will do, and what it needs to succeed.
+// request writes a request's effect and its preconditions.
 func (e *encoder) request(r world.Request) {
 	e.byte(byte(r.Do))
 	switch r.Do {
@@ -344,14 +341,13 @@ func (e *encoder) request(r world.Request) {
 	}
 }
 
-// named writes which attachment a request is about.
 func (e *encoder) named(attachment string) object {
 	o := attachmentObject(attachment)
 	e.byte(byte(o))
 	return o
 }
 
-// patch writes what a patch of a Node tests, and what it changes.
+// patch writes a Node patch's tests and changes.
 func (e *encoder) patch(r world.Request) {
 	e.text(string(r.Node))
 	e.uid(nodeObject(r.Node), r.Read.UID)

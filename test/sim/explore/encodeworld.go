@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// api writes the objects that change.
+// api writes the changing objects.
 func (e *encoder) api(s *state) {
 	for i := range s.config.Pods {
 		p, exists := s.w.Pod(pod(i + 1))
@@ -36,7 +36,7 @@ func (e *encoder) api(s *state) {
 			}
 		}
 	}
-	if len(s.config.Asks) > 0 { // else nothing is granted
+	if len(s.config.Asks) > 0 { // otherwise there are no grants
 		e.past(s)
 	}
 	for i := range s.config.Access {
@@ -51,7 +51,7 @@ func (e *encoder) api(s *state) {
 	}
 }
 
-// past writes what the judge knows of binds, of which the granter may not have heard.
+// past writes the judge's facts about binds that the granter may not know.
 func (e *encoder) past(s *state) {
 	for i := range s.config.Pods {
 		e.bool(s.w.Judge.Bound(pod(i + 1)))
@@ -101,7 +101,7 @@ func (e *encoder) node(n ledger.NodeState) {
 	}
 }
 
-// fenced writes since when a node has the condition of the policy, among the renewals of its Lease.
+// fenced writes when a node got the policy's condition, among the renewals of its Lease.
 func (e *encoder) fenced(n ledger.NodeName, list []ledger.FencedCondition) {
 	e.byte(byte(len(list)))
 	for _, c := range list {
@@ -149,7 +149,7 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	}
 }
 
-// word writes what a moorage-node says, or has found; nil: nothing.
+// word writes a moorage-node's report or findings; nil: none.
 func (e *encoder) word(w *ledger.NodeWord) {
 	e.bool(w != nil)
 	if w == nil {
@@ -169,7 +169,6 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.answers(w.Node, w.Answers)
 }
 
-// order writes an order to unstage a volume.
 func (e *encoder) order(n ledger.NodeName, o ledger.UnstageOrder) {
 	e.text(o.Volume.Handle)
 	e.look(n, o.Number)
@@ -178,7 +177,7 @@ func (e *encoder) order(n ledger.NodeName, o ledger.UnstageOrder) {
 	}
 }
 
-// answers writes what a moorage-node says of orders.
+// answers writes a moorage-node's answers to orders.
 func (e *encoder) answers(n ledger.NodeName, list []ledger.UnstageAnswer) {
 	e.byte(byte(len(list)))
 	for _, a := range list {
@@ -190,7 +189,7 @@ func (e *encoder) answers(n ledger.NodeName, list []ledger.UnstageAnswer) {
 	}
 }
 
-// agent writes what the moorage-node of a machine remembers.
+// agent writes the memory of a machine's moorage-node.
 func (e *encoder) agent(m *world.Machine) {
 	a := &m.Agent
 	e.bool(a.Runs, a.Written, a.Called)
@@ -202,12 +201,12 @@ func (e *encoder) agent(m *world.Machine) {
 	e.word(a.Found)
 }
 
-// look leaves room for the rank of a number that a node was asked with; 0: with none.
+// look leaves room for the rank of a node's question number; 0: none.
 func (e *encoder) look(n ledger.NodeName, number int64) {
 	e.ref(theLook+object(nodeIndex(n)), uint64(number))
 }
 
-// force writes how far a forced detach has come.
+// force writes the progress of a forced detach.
 func (e *encoder) force(f ledger.Force) {
 	e.text(f.Rule)
 	if f.Rule == "" {
@@ -219,7 +218,6 @@ func (e *encoder) force(f ledger.Force) {
 	e.uid(nodeObject(f.Node), f.NodeUID)
 }
 
-// fence writes what a hold says of a node from which its volume is taken by force.
 func (e *encoder) fence(v ledger.VolumeID, f ledger.Fence) {
 	e.text(string(f.Node))
 	e.text(f.Rule)
@@ -237,11 +235,10 @@ func (e *encoder) requesters(list []ledger.Requester) {
 	}
 }
 
-// truth writes what is so, whoever knows.
 func (e *encoder) truth(s *state) {
 	may := s.budget()
 	c := s.config
-	fragile := may.dead > 0 || s.dead > 0 || c.Silences+c.Broken+c.Remade > 0 // else no rule of force ever counts
+	fragile := may.dead > 0 || s.dead > 0 || c.Silences+c.Broken+c.Remade > 0 // otherwise no rule of force ever counts
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(byte(m.Boots))
@@ -254,7 +251,7 @@ func (e *encoder) truth(s *state) {
 			e.uid(nodeObject(m.Node), s.cut[n].NodeUID)
 		}
 		if c.losesShared() {
-			e.bool(s.w.Judge.GoneBefore(m.Node)) // what is mounted now counts as lost by then
+			e.bool(s.w.Judge.GoneBefore(m.Node)) // a present mount then counts as lost
 		}
 		e.agent(m)
 		if e.bool(m.Powered); m.Powered {
@@ -284,8 +281,8 @@ func (e *encoder) truth(s *state) {
 	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead), byte(s.left))
 }
 
-// overtakers writes which deletions by force in flight are no faults, should the node
-// be Ready again before they are carried out.
+// overtakers writes the forced deletions in flight that are no faults if the node is Ready again before
+// they are carried out.
 func (e *encoder) overtakers(s *state) {
 	each := func(r *world.Request) {
 		switch {
@@ -309,7 +306,7 @@ func (e *encoder) overtakers(s *state) {
 	}
 }
 
-// kubelet writes what the process of a machine remembers, and what runs there.
+// kubelet writes a kubelet's memory and its machine's containers.
 func (e *encoder) kubelet(s *state, m *world.Machine) {
 	k, alive := &m.Process, s.alive()
 	e.bool(k.Up, k.Linked, k.Synced)
@@ -324,7 +321,6 @@ func (e *encoder) kubelet(s *state, m *world.Machine) {
 	e.byte(ended&alive, running)
 }
 
-// volumeSet is a list of volumes as a set.
 func volumeSet(list []ledger.VolumeID) uint8 {
 	var set uint8
 	for _, v := range list {
@@ -333,8 +329,7 @@ func volumeSet(list []ledger.VolumeID) uint8 {
 	return set
 }
 
-// alive are the pods that exist, or are mounted somewhere: whether others have
-// ended does not matter any more.
+// alive are the pods that exist, or are mounted somewhere: the end of others is irrelevant.
 func (s *state) alive() uint8 {
 	var set uint8
 	for i := range s.config.Pods {

@@ -14,10 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// What the leader sends, and what follows from an answer, is the product's
-// (internal/protocol). Here requests are in flight, in any order.
+// The leader's requests, and the meaning of answers, are the product's (internal/protocol). Here requests
+// are in flight, in any order.
 
-// name tells what a request in flight is about.
 func (w wire) name() string {
 	o := w.ops[0]
 	switch step := o.task.Step; w.request.Do {
@@ -42,7 +41,6 @@ func (w wire) name() string {
 	return "leader does " + strings.Join(all, ", ")
 }
 
-// any says whether the leader is at anything such.
 func (l *leader) any(such func(op) bool) bool {
 	return slices.ContainsFunc(l.waiting, such) ||
 		slices.ContainsFunc(l.wires, func(w wire) bool { return slices.ContainsFunc(w.ops, such) })
@@ -50,10 +48,9 @@ func (l *leader) any(such func(op) bool) bool {
 
 func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o.key == key }) }
 
-// begin begins a task.
 func (s *state) begin(key string, t protocol.Task) { s.goOn(op{key: key, task: t}) }
 
-// goOn does what protocol says is next for a task that waits for no answer.
+// goOn makes protocol's next move for a task that waits for no answer.
 func (s *state) goOn(o op) {
 	l := s.leader
 	t, m := l.memory.Next(o.task, l.ledger.Snapshot(), s.w.Now)
@@ -61,7 +58,7 @@ func (s *state) goOn(o op) {
 	s.compose()
 }
 
-// follow does what protocol says is next.
+// follow carries out protocol's next move.
 func (s *state) follow(o op, m protocol.Move) {
 	l := s.leader
 	l.code = nil
@@ -88,8 +85,7 @@ func (s *state) follow(o op, m protocol.Move) {
 	}
 }
 
-// send puts a request in flight, and wait keeps a task, in an order that does not
-// depend on which was begun first.
+// send puts a request in flight, and wait keeps a task, in an order independent of their begin.
 func (l *leader) send(w wire) {
 	l.code = nil
 	i, _ := slices.BinarySearchFunc(l.wires, w, func(a, b wire) int {
@@ -112,7 +108,7 @@ func (l *leader) take(i int) wire {
 	return w
 }
 
-// serve carries a request out, and hands its answer to all that wait for it.
+// serve carries a request out, and hands its answer to all its waiters.
 func (s *state) serve(i int) {
 	w := s.leader.take(i)
 	a := s.w.Serve(w.request)
@@ -141,9 +137,8 @@ func (s *state) answerOne(o op, a protocol.Answer) {
 	s.follow(next, m)
 }
 
-// outlasted lists the waiting tasks whose request without an answer can have no
-// effect any more: it was carried out, or never will be; and those that wait for
-// the watch to show what has become of their Node, once it has.
+// outlasted lists the waiting tasks whose unanswered request can have no effect any more: it was carried
+// out, or never will be; and those that wait for the watch of their Node, once it has shown the outcome.
 func (s *state) outlasted() []int {
 	var list []int
 	for i, o := range s.leader.waiting {
@@ -154,7 +149,7 @@ func (s *state) outlasted() []int {
 	return list
 }
 
-// shows says whether the leader knows of the Node that there is, or that there is none.
+// shows says whether the leader knows the present Node, or its absence.
 func (s *state) shows(n ledger.NodeName) bool {
 	is, exists := s.w.Node(n)
 	known := s.leader.ledger.Snapshot().Node(n)
@@ -169,8 +164,7 @@ func (s *state) outlast(i int) {
 	s.goOn(op{key: o.key, task: o.task})
 }
 
-// compose sends the changes that wait for a Node, in one patch of it, unless one is
-// in flight.
+// compose sends the changes that wait for a Node in one patch, unless one is in flight.
 func (s *state) compose() {
 	for n := 1; n <= nodes; n++ {
 		s.composeFor(s.leader.nodes[n-1], node(n))

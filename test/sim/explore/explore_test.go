@@ -18,13 +18,12 @@ func TestSmall(t *testing.T) {
 	search(t, explore.Small())
 }
 
-// TestLarge searches the large worlds and the bad ones (all), only the latter (bad), or
-// those whose names have EXPLORE in them, and prints a table of them; they take minutes
-// each:
+// TestLarge searches the large worlds and the bad ones (all), only the latter (bad), or worlds with EXPLORE
+// in their names, and prints a table of them. Each takes minutes:
 //
 //	EXPLORE=slots go test -run TestLarge -timeout 2h -v ./test/sim/explore
 //
-// EXPLORE_STATES=1000000 ends each search after so many states.
+// EXPLORE_STATES=1000000 ends each search after a million states.
 func TestLarge(t *testing.T) {
 	if os.Getenv("EXPLORE") == "bad" {
 		search(t, explore.Bad())
@@ -33,7 +32,7 @@ func TestLarge(t *testing.T) {
 	search(t, matching(slices.Concat(explore.Large(), explore.Bad()), os.Getenv("EXPLORE")))
 }
 
-// matching are the worlds with these words in their names: none for none.
+// matching are the worlds with these words in their names; none for no words.
 func matching(worlds []explore.World, words string) []explore.World {
 	var list []explore.World
 	for _, w := range worlds {
@@ -44,7 +43,7 @@ func matching(worlds []explore.World, words string) []explore.World {
 	return list
 }
 
-// residual is what is broken in each of these worlds.
+// residual names the broken rule of each of these worlds.
 var residual = map[string]string{
 	"a kubelet killed between NodeUnpublish and NodeUnstage": "is deleted while it is mounted there",
 	"a machine that lives, forced by time alone":             "by time alone a volume was taken from a machine that lives",
@@ -52,7 +51,7 @@ var residual = map[string]string{
 	"a disk that comes back before its hold is deleted":      "the hold of a volume was deleted whose disk is back",
 }
 
-// TestResidual checks that what no fact in the API shows does break rules.
+// TestResidual checks that faults without a fact in the API do break rules.
 func TestResidual(t *testing.T) {
 	for _, w := range explore.Residual() {
 		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {

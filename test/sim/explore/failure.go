@@ -12,16 +12,15 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// successionMoves change the leader: the first is deposed at any instant, by a
-// crash or by its lease, and what it has in flight is carried out at any time
-// after that, or lost.
+// successionMoves change the leader: it is deposed at any instant, by a crash or by its lease, and its
+// requests in flight are carried out at any later time, or lost.
 func (s *state) successionMoves(list []move) []move {
 	if s.leader != nil && s.led < s.config.Leaders {
 		list = append(list, move{"leader is gone", false, func(s *state) { s.depose() }})
 	}
 	for i, r := range s.orphans {
 		list = append(list, move{"late: " + requestName(r), false, func(s *state) { s.w.Serve(*s.orphan(i)) }})
-		if r.Adds() || s.awaited(r) { // of the others, one that never comes is one that has not come yet
+		if r.Adds() || s.awaited(r) { // others that never come are like others that have not come yet
 			list = append(list, move{"lost: " + requestName(r), true, func(s *state) { s.orphan(i) }})
 		}
 	}
@@ -43,7 +42,7 @@ func (s *state) depose() {
 	s.leader = nil
 }
 
-// abandon leaves a request in flight whose answer nobody hears. Reads have no effect.
+// abandon leaves a request in flight without a reader of its answer. Reads have no effect.
 func (s *state) abandon(r *world.Request) {
 	switch r.Do {
 	case world.GetObject, world.ListObjects, world.ListPods:
@@ -52,8 +51,7 @@ func (s *state) abandon(r *world.Request) {
 	}
 }
 
-// bury forgets requests in flight that can't do anything any more: neither
-// versions nor UIDs come back.
+// bury forgets requests in flight without a possible effect: neither versions nor UIDs come back.
 func (s *state) bury() {
 	for i := range s.config.Pods {
 		if _, exists := s.w.Pod(pod(i + 1)); !exists {
@@ -65,7 +63,6 @@ func (s *state) bury() {
 	}
 }
 
-// late says whether a request comes too late.
 func (s *state) late(r *world.Request) bool {
 	switch r.Do {
 	case world.PutHold, world.DropHold:
@@ -90,7 +87,7 @@ func (s *state) late(r *world.Request) bool {
 	return false
 }
 
-// orphan takes a request out of flight.
+// orphan takes an abandoned request out of flight.
 func (s *state) orphan(i int) *world.Request {
 	r := s.orphans[i]
 	s.orphans = slices.Delete(slices.Clone(s.orphans), i, i+1)
@@ -120,7 +117,7 @@ func requestName(r *world.Request) string {
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }
 
-// budget is how many failures of each kind may still come.
+// budget is the number of possible further failures by kind.
 type budget struct{ leaders, lost, failed, restarts, dead int }
 
 func (s *state) budget() budget {
@@ -137,8 +134,7 @@ func (s *state) budget() budget {
 	return b
 }
 
-// failureMoves are what goes wrong: a call, a request or a node; and a
-// kubelet's restart.
+// failureMoves are failing calls, requests and nodes, and kubelet restarts.
 func (s *state) failureMoves(list []move) []move {
 	may := s.budget()
 	for n := 1; n <= nodes; n++ {
@@ -161,8 +157,7 @@ func (s *state) failureMoves(list []move) []move {
 	return list
 }
 
-// mute has the leader give up a request: it is carried out at any time from then on,
-// or never.
+// mute has the leader give up a request: it is carried out at any later time, or never.
 func (s *state) mute(i int) {
 	s.lost++
 	w := s.leader.take(i)
@@ -175,7 +170,7 @@ func (s *state) mute(i int) {
 	s.answer(w, protocol.Answer{Result: protocol.Unknown})
 }
 
-// fail has a call fail once: the error is written, and the call is tried again.
+// fail has a call fail once: the error is written, and the call is retried.
 func (s *state) fail(key string) {
 	s.failed++
 	a, _ := s.w.Attachment(key)
@@ -230,8 +225,8 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	return list
 }
 
-// fenceMoves are what becomes of a dead machine where somebody says by a condition that it
-// writes no more. Its pods are evicted and removed as one does with those of a silent node.
+// fenceMoves are the moves of a dead machine with a condition that it writes no more. Its pods are evicted
+// and removed like a silent node's.
 func (s *state) fenceMoves(list []move, n int) []move {
 	now, _ := s.w.Node(node(n))
 	name := string(node(n))
@@ -257,8 +252,8 @@ func (s *state) fenceMoves(list []move, n int) []move {
 	return list
 }
 
-// cutMoves have the storage cut off a node that is silent, whether its machine lives or not,
-// and let it in again when the leader, as far as it knows, may ask for that.
+// cutMoves have the storage cut off a silent node, with its machine alive or dead, and let it in again when
+// the leader's facts permit to ask for that.
 func (s *state) cutMoves(list []move, n int) []move {
 	now, exists := s.w.Node(node(n))
 	m, name := s.machine(n), string(node(n))
@@ -293,8 +288,8 @@ func (s *state) cutMoves(list []move, n int) []move {
 	return list
 }
 
-// unfencingMoves are what the leader does about a node that is cut off: as the controller of
-// NetworkFences, but that each is one move.
+// unfencingMoves are the leader's moves for a node that is cut off, like the controller of NetworkFences,
+// but each is one move.
 func (s *state) unfencingMoves(list []move, n int) []move {
 	known, name := s.leader.ledger.Snapshot(), string(node(n))
 	switch rules.MayUnfenceMachine(known, s.cut[n], s.w.Now) {
@@ -323,7 +318,7 @@ func (s *state) fence(n int) {
 	s.w.Put(now)
 }
 
-// mark notes what has been found out about a node. The taint evicts its pods.
+// mark writes a finding about a node. The taint evicts its pods.
 func (s *state) mark(n int, outOfService bool) {
 	now, _ := s.w.Node(node(n))
 	now.Ready, now.OutOfService = ledger.ReadyUnknown, outOfService
@@ -335,7 +330,7 @@ func (s *state) mark(n int, outOfService bool) {
 	}
 }
 
-// back is a node that runs again, with nothing of what it had in memory.
+// back restarts a node without its memory.
 func (s *state) back(n int) {
 	s.kubelet(n).Start()
 	s.kubelet(n).Register()
@@ -344,7 +339,7 @@ func (s *state) back(n int) {
 	s.w.Put(now)
 }
 
-// restart is a kubelet that starts anew, and finds its mounts on the disk.
+// restart restarts a kubelet, which finds its mounts on the disk.
 func (s *state) restart(n int) {
 	s.restarts++
 	s.startAnew(n)

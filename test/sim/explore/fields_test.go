@@ -16,15 +16,15 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// fields says of the fields of a struct which the key of a state has, as they are or
-// by what follows from them, and why the others do not matter.
+// fields lists a struct's fields in the key of a state, directly or by their consequences, and the reasons
+// for leaving out the others.
 type fields struct {
 	key    string
 	others map[string]string
 }
 
-// TestFieldsInKey checks of every struct that a state is made of that each of its
-// fields is either in the key, or is said not to matter. Who adds one decides.
+// TestFieldsInKey checks that each field of a state's structs is in the key, or has a reason for being left
+// out. A new field needs a decision.
 func TestFieldsInKey(t *testing.T) {
 	known := knownFields()
 	met := map[string]bool{}
@@ -46,7 +46,7 @@ func TestFieldsInKey(t *testing.T) {
 		}
 	}
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[state](), // and what is in no field by its type
+		reflect.TypeFor[state](), // and types that no field shows
 		reflect.TypeFor[ledger.Attachment](), reflect.TypeFor[ledger.HoldSeen](),
 	} {
 		visit(typ)
@@ -58,12 +58,11 @@ func TestFieldsInKey(t *testing.T) {
 	}
 }
 
-// checkFields checks the fields of one struct, and returns the types of those in the
-// key.
+// checkFields checks the fields of one struct, and returns the types of those in the key.
 func checkFields(t *testing.T, typ reflect.Type, known map[string]fields) []reflect.Type {
 	name := typ.String()
 	said, listed := known[name]
-	container := strings.Contains(name, "[") // of what is visited, too
+	container := strings.Contains(name, "[") // of visited types too
 	if !listed && !container {
 		t.Errorf("say of %s which of its fields are in the key", name)
 	}
@@ -87,8 +86,8 @@ func checkFields(t *testing.T, typ reflect.Type, known map[string]fields) []refl
 	return list
 }
 
-// TestFieldsChangeKey checks of what is encoded as a whole that another value of each
-// field in the key is encoded otherwise.
+// TestFieldsChangeKey checks of wholly encoded structs that another value of each field in the key gives
+// another encoding.
 func TestFieldsChangeKey(t *testing.T) {
 	s := begin(Handover())
 	vector := func(write func(*encoder)) []byte {
@@ -136,8 +135,8 @@ func TestFieldsChangeKey(t *testing.T) {
 	})
 }
 
-// changeField gives a field another value that its kind can have. It is false for
-// structs, which are checked by themselves, and for what only an object can be.
+// changeField gives a field another possible value. It is false for structs, which are checked by
+// themselves, and for values that only an object can have.
 func changeField(f reflect.Value) bool {
 	switch f.Kind() {
 	case reflect.Bool:
@@ -166,7 +165,7 @@ func changeField(f reflect.Value) bool {
 	return true
 }
 
-// The reasons for which fields do not matter, where several have one.
+// Reasons for leaving out fields, if several share one.
 const (
 	same        = "the same in all states of a search"
 	never       = "nothing in these worlds sets it"
@@ -180,7 +179,6 @@ const (
 	ofVolumes   = "it follows from the volumes"
 )
 
-// knownFields are the structs that a state is made of.
 func knownFields() map[string]fields {
 	all := map[string]fields{}
 	for _, some := range []map[string]fields{worldFields(), flowFields(), objectFields(), ledgerFields()} {

@@ -2,21 +2,19 @@
 
 package explore
 
-// step is a transition that everybody makes by themselves: no failure, and
-// nobody's choice.
+// step is a transition by the processes' own move: neither a failure nor a choice.
 type step struct{ from, to uint32 }
 
 // graph is the states and the steps between them.
 type graph struct {
 	states int
 	steps  [][]step
-	// into lists where the steps to a state come from: state i's are those
-	// between starts[i] and starts[i+1].
+	// into lists the sources of the steps to a state: state i's are between starts[i] and starts[i+1].
 	into   []uint32
 	starts []uint32
 }
 
-// index sorts the steps by where they lead.
+// index sorts the steps by their target.
 func (g *graph) index() {
 	g.starts = make([]uint32, g.states+1)
 	for _, list := range g.steps {
@@ -37,8 +35,8 @@ func (g *graph) index() {
 	}
 }
 
-// ending marks the states from which every way of going on ends, whoever is
-// first each time: all whose steps lead to such states, and those without.
+// ending marks the states from which each sequence of steps ends: states without steps, and states with
+// steps only to such states.
 func (g *graph) ending() []bool {
 	out := make([]uint32, g.states)
 	for _, list := range g.steps {

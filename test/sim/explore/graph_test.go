@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// A state from which a circle can be reached may never end; where a circle only
-// leads to, it does.
+// A state with a way to a circle may never end. A circle with a way to a state does not prevent its end.
 func TestEnding(t *testing.T) {
 	g := graph{states: 7, steps: [][]step{
 		{{0, 1}, {0, 2}, {1, 3}, {2, 3}}, // 0 to 3 end in 3
-		{{4, 5}, {5, 4}, {5, 3}},         // 4 and 5 may go round for ever
+		{{4, 5}, {5, 4}, {5, 3}},         // 4 and 5 may circle forever
 		{{6, 3}, {6, 4}},
 	}}
 	g.index()
@@ -37,8 +36,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What is forgotten of a state must not matter: after versions and UIDs have
-// counted up for nothing, it is the same; after anything has happened, another.
+// A forgotten part of a state must not matter: after versions and UIDs have counted up, the key is the
+// same; after any event it differs.
 func TestKey(t *testing.T) {
 	s := begin(Handover())
 	later := s.clone()

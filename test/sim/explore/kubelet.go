@@ -10,12 +10,10 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubelet is what runs at a node's machine: test/world's, whose requests are
-// served at once.
+// kubelet is test/world's kubelet of a node's machine, with requests served at once.
 func (s *state) kubelet(n int) world.Kubelet { return s.w.Kubelet(machineID(node(n))) }
 
-// look shows kubelets their pods and Nodes as they are: how far their own copies
-// lag behind is not searched.
+// look shows kubelets their present pods and Nodes: the lag of their copies is not searched.
 func (s *state) look() {
 	for n := 1; n <= nodes; n++ {
 		if k := s.kubelet(n); k.Works() {
@@ -28,7 +26,7 @@ func (s *state) look() {
 	s.podsSeen = s.w.Changed(world.Pods)
 }
 
-// kubeletMoves are what kubelets do, in the order of the handshake.
+// kubeletMoves are the kubelets' moves, in the order of the handshake.
 func (s *state) kubeletMoves(list []move) []move {
 	for n := 1; n <= nodes; n++ {
 		k := s.kubelet(n)
@@ -107,8 +105,8 @@ func (s *state) podMoves(list []move, n, i int) []move {
 	return list
 }
 
-// mountable: held for attached, and the VolumeAttachment says so, too: a check
-// that fails changes nothing here.
+// mountable: held for attached, and also attached by the VolumeAttachment: a failing check changes nothing
+// here.
 func (s *state) mountable(n, claim int, uid string) bool {
 	k, v := s.kubelet(n), volume(claim)
 	p, _ := s.w.Pod(uid)
@@ -119,7 +117,7 @@ func (s *state) mountable(n, claim int, uid string) bool {
 	return v.NoAttach() || a.Attached && !a.Deleting
 }
 
-// mount checks a volume, mounts it, and runs the pod if that was all it lacked.
+// mount checks a volume, mounts it, and runs the pod if it lacked only this.
 func (s *state) mount(n int, v ledger.VolumeID, uid string) {
 	k := s.kubelet(n)
 	if r, possible := k.Check(v); possible && r.Do != 0 {
@@ -130,7 +128,6 @@ func (s *state) mount(n int, v ledger.VolumeID, uid string) {
 	k.Rested() // no time passes here
 }
 
-// ends says whether there is anything to end of a pod.
 func (s *state) ends(k world.Kubelet, uid string) bool {
 	if k.CanStop(uid) {
 		return true
@@ -141,8 +138,8 @@ func (s *state) ends(k world.Kubelet, uid string) bool {
 	return slices.ContainsFunc(k.Machine().Staged, func(v ledger.VolumeID) bool { return k.CanUnmount(v, uid) })
 }
 
-// end ends a pod's containers, and its mounts; what nobody uses any more is no
-// longer held for attached. That the pod has ended is written when it is removed.
+// end ends a pod's containers and mounts; an unused volume is no longer held for attached. The pod's end is
+// written at its removal.
 func (s *state) end(n int, uid string) {
 	k := s.kubelet(n)
 	k.Stop(uid)
@@ -163,7 +160,7 @@ func (s *state) remove(n int, uid string) {
 	}
 }
 
-// release has a kubelet forget what nobody at its node uses any more.
+// release has a kubelet forget the unused volumes at its node.
 func (s *state) release(n int) {
 	for _, v := range s.kubelet(n).Attached {
 		s.kubelet(n).Leave(v)

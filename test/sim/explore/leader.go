@@ -14,13 +14,12 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// watched are the kinds whose objects change.
 func watched() []world.Kind {
 	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds, world.NodeWords}
 }
 
-// lead begins a term: everything is listed, and every ticket that is not
-// granted is written to, so that an older leader's grant of it fails.
+// lead begins a term: everything is listed, and each ticket that is not granted is written, so that an
+// older leader's grant of it fails.
 func (s *state) lead() {
 	s.led++
 	if s.config.losesShared() {
@@ -40,8 +39,7 @@ func (s *state) lead() {
 	s.settle(&scratch{})
 }
 
-// takeOver does what a new leader does first. Its lists are answered at once:
-// nothing else of it is under way yet.
+// takeOver runs a new leader's first tasks. Its lists are answered at once: it has nothing else in flight.
 func (s *state) takeOver() {
 	l := s.leader
 	for tasks := l.memory.TakeOver(l.ledger.Snapshot()); len(tasks) > 0; tasks = l.memory.TakeOver(l.ledger.Snapshot()) {
@@ -57,7 +55,7 @@ func (s *state) takeOver() {
 	}
 }
 
-// see takes an object in as the watch shows it.
+// see takes in an object from the watch.
 func (l *leader) see(w *world.World, e ledger.Event) {
 	switch e := e.(type) {
 	case ledger.Ticket:
@@ -71,7 +69,7 @@ func (l *leader) see(w *world.World, e ledger.Event) {
 	l.apply(w.Now, e)
 }
 
-// saw takes an object in as an answer shows it.
+// saw takes in an object from an answer.
 func (l *leader) saw(w *world.World, facts ...ledger.Event) {
 	for _, e := range facts {
 		if n, ok := e.(ledger.NodeState); ok {
@@ -81,7 +79,6 @@ func (l *leader) saw(w *world.World, facts ...ledger.Event) {
 	}
 }
 
-// node keeps a Node as it is known.
 func (l *leader) node(n ledger.NodeState) {
 	for i := range l.nodes {
 		if n.Name == node(i+1) && ledger.Newer(n.Version, l.nodes[i].Version) {
@@ -90,7 +87,6 @@ func (l *leader) node(n ledger.NodeState) {
 	}
 }
 
-// lose forgets a Node that is gone.
 func (l *leader) lose(e ledger.Event) {
 	for i := range l.nodes {
 		if n, ok := e.(ledger.NodeState); ok && l.nodes[i].UID == n.UID {
@@ -99,7 +95,6 @@ func (l *leader) lose(e ledger.Event) {
 	}
 }
 
-// known is an object as the leader knows it, of the kinds that are watched.
 func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	s, all := l.ledger.Snapshot(), map[string]ledger.Event{}
 	add := func(e ledger.Event) {
@@ -113,7 +108,7 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 		}
 		for id, uid := range l.tickets {
 			if s.Ticket(id) == nil {
-				add(ledger.Ticket{ID: id, UID: uid}) // deleted by this process, and not shown to be gone
+				add(ledger.Ticket{ID: id, UID: uid}) // deleted by this process, but not shown to be gone
 			}
 		}
 	case world.Pods:
@@ -175,14 +170,13 @@ func (s *state) behind(k world.Kind) bool {
 	return false
 }
 
-// lags says whether any watch has something to show. What failed is tried again
-// after a pause: it is not counted on that anything is tried for ever and ever
-// before watches have shown what there is.
+// lags says whether any watch has something to show. A failed task is retried after a pause: the search
+// does not rely on endless retries before watches have caught up.
 func (s *state) lags() bool {
 	return s.leader != nil && slices.ContainsFunc(watched(), s.behind)
 }
 
-// watch shows the leader what has become of a kind.
+// watch shows the leader a kind's changes.
 func (s *state) watch(k world.Kind) {
 	l, known := s.leader, s.leader.known(k)
 	if k == world.PersistentVolumes {
@@ -219,7 +213,7 @@ func (s *state) sorted(m map[string]ledger.Event) []string {
 	return keys
 }
 
-// leaderMoves are what the leader does: it watches, decides, and executes.
+// leaderMoves are the leader's moves: it watches, decides, and executes.
 func (s *state) leaderMoves(list []move) []move {
 	l := s.leader
 	for i := range l.wires {
@@ -257,7 +251,7 @@ func (s *state) leaderMoves(list []move) []move {
 	return list
 }
 
-// rest takes out of the queue what there is nothing to do about.
+// rest drops queue entries without work.
 func (s *state) rest() {
 	l := s.leader
 	snapshot, others := l.ledger.Snapshot(), world.WithoutSentGrants(l.ledger, s.w.Now)
@@ -286,8 +280,7 @@ func (s *state) rest() {
 	l.retry.keep(l.queue)
 }
 
-// apply takes a fact in, and wakes whoever decides on what it touches, as
-// package controller does.
+// apply takes a fact in, and wakes the deciders of the touched keys, as package controller does.
 func (l *leader) apply(now time.Time, e ledger.Event) {
 	l.code = nil
 	t := l.ledger.Apply(now, e)
@@ -310,7 +303,7 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 	}
 }
 
-// wakeTicket has a ticket looked at, and decided on when it is not.
+// wakeTicket has a ticket checked, and decided on if it is not granted.
 func (l *leader) wakeTicket(s ledger.Snapshot, id ledger.TicketID) {
 	l.queue.tickets |= bit(podIndex(id.Name))
 	l.retry.tickets &^= bit(podIndex(id.Name))
@@ -324,7 +317,7 @@ func (l *leader) wakeNode(n ledger.NodeName) {
 	l.retry.nodes &^= bit(nodeIndex(n))
 }
 
-// again has what a task was about looked at again: it failed, or was stale.
+// again has a failed or stale task's key checked again.
 func (l *leader) again(key string) {
 	l.code = nil
 	var again queue
@@ -353,7 +346,7 @@ func (q *queue) keep(o queue) {
 	q.tickets &= o.tickets
 }
 
-// plan begins all that the plan for a volume says, side by side.
+// plan begins all steps of a volume's plan in parallel.
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
@@ -362,8 +355,7 @@ func (s *state) plan(v ledger.VolumeID) {
 	}
 }
 
-// round is what is to be written about a node's tickets, but for what they say
-// already.
+// round is the writes for a node's tickets, except unchanged ones.
 func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []protocol.Decided {
 	decided := protocol.Round(rules.Arbiter{}.Queue(snapshot, n, s.w.Now), snapshot, s.w.Now, nil, nil)
 	return slices.DeleteFunc(decided, func(d protocol.Decided) bool {
@@ -383,7 +375,7 @@ func (s *state) grant(n ledger.NodeName) {
 	}
 }
 
-// tending is what is to be done about a ticket apart from granting it, false: nothing.
+// tending is the due task for a ticket, except its grant; false: none.
 func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
 	o := op{key: "tend " + id.Name}
 	t := snapshot.Ticket(id)
@@ -398,7 +390,6 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 	return o, due
 }
 
-// due says whether there is anything to be done about a ticket.
 func (s *state) due(snapshot ledger.Snapshot, id ledger.TicketID) bool {
 	_, due := s.tending(snapshot, id)
 	return due
@@ -413,7 +404,6 @@ func (s *state) tend(id ledger.TicketID) {
 	}
 }
 
-// audit says what is wrong with what the leader knows.
 func (l *leader) audit(now time.Time) string {
 	for _, v := range (rules.Arbiter{}).Audit(l.ledger.Snapshot(), now) {
 		return "audit: " + v.String()

@@ -9,11 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// No time passes here: of a Lease it matters only whether two renewals are the same. So
-// each is two seconds after the one before, and a condition of the Node may be set between. A kubelet that reports to a Node which is not
-// Ready has renewed its Lease, too.
+// No time passes here: for a Lease only the equality of two renewals matters. Each is two seconds after the
+// last, and a condition of the Node may be set in between. A kubelet that reports to a Node that is not
+// Ready has also renewed its Lease.
 
-// renew renews the Lease of a node.
 func (s *state) renew(n int) {
 	if s.config.Leases {
 		s.leased++
@@ -21,8 +20,8 @@ func (s *state) renew(n int) {
 	}
 }
 
-// leaseMoves are the leader's reads of the Leases of nodes that are not Ready: sooner or
-// later each, as far as the leader does not know what it says.
+// leaseMoves are the leader's reads of unknown Leases of nodes that are not Ready: each happens sooner or
+// later.
 func (s *state) leaseMoves(list []move) []move {
 	if !s.config.Leases {
 		return list

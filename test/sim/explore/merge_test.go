@@ -13,10 +13,9 @@ import (
 	"testing"
 )
 
-// TestMerging checks that states with the same key go on alike, so that none is
-// missed because it is taken for another: by the same moves, to states with the same
-// keys and the same faults. Of each world some states are reached, in an order drawn by
-// dice, and every MERGE_EVERYth arrival at a state that was reached before is checked:
+// TestMerging checks that states with the same key continue alike, so that none is missed: by the same
+// moves, to states with the same keys and faults. In each world some states are reached in random order,
+// and each MERGE_EVERYth arrival at a known state is checked:
 //
 //	MERGE_STATES=100000 MERGE_EVERY=1 go test -run TestMerging/vanished -timeout 1h ./test/sim/explore
 func TestMerging(t *testing.T) {
@@ -36,23 +35,22 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-// merging searches a world, and keeps of each state how it goes on.
+// merging searches a world, and keeps each state's continuation.
 type merging struct {
 	config       Config
 	limit, every int
 	states       []visited
-	again        []visited // those that were taken for others
+	again        []visited // states taken for others
 	seen         int
 }
 
-// visited is a state: which one it was taken for, how it was reached, and how it goes
-// on.
+// visited is a state: the state that it was taken for, its origin, and its continuation.
 type visited struct {
 	at, parent, move int
-	future           uint64 // a hash of it; 0: it was not looked at
+	future           uint64 // its hash; 0: not computed
 }
 
-// future is how a state goes on: its moves in order, and where they lead.
+// future is a state's continuation: its moves in order, and their targets.
 func future(s *state) []string {
 	var list []string
 	settling := false
@@ -70,7 +68,7 @@ func future(s *state) []string {
 
 func hashed(list []string) uint64 { return max(1, maphash.String(seed(), strings.Join(list, "\n"))) }
 
-// search reaches states in the order of dice: some near the beginning, some far away.
+// search reaches states in random order: some near the beginning, some far away.
 func (m *merging) search() {
 	dice := rand.New(rand.NewPCG(1, 1))
 	first := begin(m.config)
@@ -104,14 +102,14 @@ func (m *merging) search() {
 	}
 }
 
-// arrive keeps how a state goes on that is taken for another.
+// arrive keeps the continuation of a state taken for another.
 func (m *merging) arrive(s *state, to, from, move int) {
 	if m.seen++; m.seen%m.every == 0 {
 		m.again = append(m.again, visited{to, from, move, hashed(future(s))})
 	}
 }
 
-// check compares how states go on that were taken for each other.
+// check compares the continuations of states taken for each other.
 func (m *merging) check(t *testing.T) {
 	for _, v := range m.again {
 		was := m.states[v.at]
@@ -148,7 +146,7 @@ func (m *merging) tell(t *testing.T, was, is visited) {
 		strings.Join(wasNames, "\n  "), only(one, other), strings.Join(isNames, "\n  "), only(other, one))
 }
 
-// play makes the moves that lead to a state, and names them.
+// play makes the moves to a state, and names them.
 func (m *merging) play(v visited) (*state, []string) {
 	var moves []int
 	for ; v.parent >= 0; v = m.states[v.parent] {

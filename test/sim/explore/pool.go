@@ -7,21 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// open is a state that is to be expanded.
 type open struct {
 	state *state
 	index uint32
 }
 
-// pool is what workers have to spare for each other. It is safe for parallel
-// use.
+// pool has the workers' spare states. It is safe for parallel use.
 type pool struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	open    []open
 	workers int
 	idle    int
-	hungry  atomic.Bool // somebody waits, and there is nothing
+	hungry  atomic.Bool // a worker waits, and the pool is empty
 	over    atomic.Bool
 }
 
@@ -31,7 +29,6 @@ func newPool(workers int) *pool {
 	return p
 }
 
-// give puts states in.
 func (p *pool) give(list ...open) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,8 +37,7 @@ func (p *pool) give(list ...open) {
 	p.changed.Broadcast()
 }
 
-// take waits for a state. It is false when there will be none: all workers
-// wait, or the search has ended.
+// take waits for a state. It is false if there will be none: all workers wait, or the search has ended.
 func (p *pool) take() (open, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +60,7 @@ func (p *pool) take() (open, bool) {
 	return last, true
 }
 
-// end has every worker stop.
+// end stops all workers.
 func (p *pool) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

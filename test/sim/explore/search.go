@@ -12,15 +12,15 @@ import (
 	"sync/atomic"
 )
 
-// Report is what a search has found.
+// Report is a search's result.
 type Report struct {
 	States      int
 	Transitions int
-	Settled     int  // states in which nothing moves any more
-	Circling    int  // states from which those that go on may never end
-	Complete    bool // no state is left that was not expanded
+	Settled     int  // states at rest
+	Circling    int  // states from which the steps may never end
+	Complete    bool // all states were expanded
 	Fault       string
-	Path        []string // the moves that lead to it
+	Path        []string // the moves to it
 }
 
 func (r Report) String() string {
@@ -31,13 +31,13 @@ func (r Report) String() string {
 	return text
 }
 
-// trail is how a state was reached first.
+// trail is a state's first origin.
 type trail struct {
 	parent uint32
 	move   uint16
 }
 
-// failure is a rule that was broken after a state.
+// failure is a broken rule after a state.
 type failure struct {
 	fault string
 	at    uint32
@@ -52,7 +52,7 @@ type search struct {
 	known  *table
 	pool   *pool
 	count  atomic.Uint32 // states
-	trails []trail       // when all is put together
+	trails []trail       // after the merge
 	graph  graph
 	report Report
 
@@ -60,17 +60,16 @@ type search struct {
 	failed *failure
 }
 
-// progress is after how many states a search tells where it is.
+// progress is the number of states between reports.
 const progress = 1_000_000
 
-// collection is the garbage collector's percentage: nearly all that a search
-// makes is garbage at once, and what it keeps has no pointers.
+// collection is the garbage collector's percentage: nearly all memory is garbage at once, and the rest has
+// no pointers.
 const collection = 800
 
-// Search explores a world from its beginning, at most limit states of it, on
-// all processors. listen, if it is not nil, hears how many states there are, now
-// and then. How many there are does not depend on who found them; which fault is
-// found first does, when there are several.
+// Search explores a world from its beginning, at most limit states, on all processors. listen, if not nil,
+// is told the number of states now and then. The total does not depend on the workers' order; the first of
+// several faults does.
 func Search(config Config, limit int, listen func(states int)) Report {
 	defer debug.SetGCPercent(debug.SetGCPercent(collection))
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
@@ -109,7 +108,7 @@ func (x *search) next() uint32 {
 	return n - 1
 }
 
-// fail ends the search at a rule that is broken.
+// fail ends the search at a broken rule.
 func (x *search) fail(f failure) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -119,7 +118,6 @@ func (x *search) fail(f failure) {
 	x.pool.end()
 }
 
-// gather puts together what workers have found.
 func (x *search) gather(workers []*worker) {
 	n := int(x.count.Load())
 	x.report.States = n
@@ -135,7 +133,7 @@ func (x *search) gather(workers []*worker) {
 	}
 }
 
-// circles looks for states from which it goes on for ever.
+// circles looks for states with endless steps.
 func (x *search) circles() {
 	x.graph.index()
 	ends := x.graph.ending()
@@ -150,7 +148,7 @@ func (x *search) circles() {
 	}
 }
 
-// round follows steps that do not end until they come back.
+// round follows endless steps until they come back.
 func (x *search) round(at uint32, ends []bool) []string {
 	s := x.play(at)
 	passed := map[uint32]bool{}
@@ -171,7 +169,7 @@ func (x *search) round(at uint32, ends []bool) []string {
 	return names
 }
 
-// ordinals are the moves that lead to a state first.
+// ordinals are the moves of a state's first trail.
 func (x *search) ordinals(at uint32) []uint16 {
 	var list []uint16
 	for i := at; i > 0; i = x.trails[i].parent {
@@ -181,7 +179,6 @@ func (x *search) ordinals(at uint32) []uint16 {
 	return list
 }
 
-// play makes the moves that lead to a state.
 func (x *search) play(at uint32) *state {
 	s := begin(x.config)
 	for _, i := range x.ordinals(at) {
@@ -190,7 +187,7 @@ func (x *search) play(at uint32) *state {
 	return s
 }
 
-// path names the moves that lead to a state, and what comes then.
+// path names the moves to a state, and further ones.
 func (x *search) path(at uint32, more ...string) []string {
 	var names []string
 	s := begin(x.config)

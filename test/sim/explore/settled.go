@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// broken is the rule that was broken on the way to a state.
+// broken is the rule broken on the way to a state.
 func (s *state) broken() string {
 	if faults := s.w.Judge.Faults; len(faults) > 0 {
 		return faults[0]
@@ -26,7 +26,7 @@ func (s *state) broken() string {
 	return s.leader.fault
 }
 
-// listed is what the judge has listed that is a fault in this world.
+// listed is a listed event of the judge that is a fault in this world.
 func (s *state) listed() string {
 	j := &s.w.Judge
 	switch {
@@ -40,7 +40,7 @@ func (s *state) listed() string {
 	return ""
 }
 
-// unsettled says what is wrong with a state in which nothing moves any more.
+// unsettled returns a fault of a state at rest.
 func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
@@ -48,9 +48,9 @@ func (s *state) unsettled() string {
 	for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
-	if s.config.Vanished == 0 && !s.unheard() { // what began after a claim was lost does not know whose it was
+	if s.config.Vanished == 0 && !s.unheard() { // a process that began after a claim was lost does not know its user
 		for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
-			// A new leader would not know of the doubt, nor that the attachment went lately.
+			// A new leader would know neither the doubt nor the attachment's recent end.
 			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()
 			}
@@ -76,8 +76,8 @@ func (s *state) unsettled() string {
 	return s.leaks()
 }
 
-// doubted says whether the leader does not believe a node about a volume, which stays
-// there until the machine boots anew, or moorage-node has looked. Any node: the empty name.
+// doubted says whether the leader doubts a node about a volume, which stays there until the machine boots,
+// or moorage-node has looked. Any node: the empty name.
 func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
@@ -86,8 +86,8 @@ func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	})
 }
 
-// unexplained says whether a kubelet lists a volume whose attachment the leader has seen
-// go: it tells that after a minute, and no time passes here. A new leader tells it at once.
+// unexplained says whether a kubelet lists a volume whose attachment the leader has seen end: it reports
+// that after a minute, and no time passes here. A new leader reports it at once.
 func (s *state) unexplained(id ledger.VolumeID) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
@@ -97,7 +97,7 @@ func (s *state) unexplained(id ledger.VolumeID) bool {
 	})
 }
 
-// waits says whether a bound pod waits for nobody. It waits for no boot where moorage-node answers.
+// waits returns a fault if a bound pod waits for no user. It waits for no boot if moorage-node answers.
 func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
@@ -109,8 +109,8 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	return ""
 }
 
-// elsewhere says whether somebody who lives has a volume at another node, or is to get it. Two pods that wait at two
-// nodes are not in each other's way.
+// elsewhere says whether a living user has a volume at another node, or gets it. Two pods that wait at two
+// nodes don't block each other.
 func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	for i, claims := range s.config.Pods {
 		if !slices.Contains(claims, claim) {
@@ -124,8 +124,8 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	return false
 }
 
-// full says whether the other volumes at a pod's node have all its slots: several that bind pods there, or grant
-// tickets, do not know of each other. One scheduler that places all pods takes no node past its limit.
+// full says whether other volumes take all slots of a pod's node: several schedulers, and tickets' granter,
+// do not know of each other. One scheduler for all pods takes no node past its limit.
 func (s *state) full(claim int, p ledger.Pod) bool {
 	if s.w.Judge.Alone && len(s.config.Asks) == 0 {
 		return false
@@ -139,16 +139,15 @@ func (s *state) full(claim int, p ledger.Pod) bool {
 	return !volume(claim).NoAttach() && taken >= int(s.config.slots(n))
 }
 
-// shownAt says whether a volume is at a node, or is to be, as its hold says, a VolumeAttachment or volumesAttached, or
-// the machine has it mounted.
+// shownAt says whether a volume is at a node, or will be, by its hold, a VolumeAttachment, volumesAttached,
+// or a machine's mount.
 func (s *state) shownAt(claim int, name ledger.NodeName) bool {
 	v, n := volume(claim), nodeIndex(name)
 	h, _ := s.w.Hold(v)
 	return h.Node == name || s.attachedAt(claim, n) || s.machine(n).Uses(v)
 }
 
-// askedElsewhere says whether a ticket that a user has written has a volume at another node, or keeps
-// it from every node.
+// askedElsewhere says whether a user's ticket has a volume at another node, or keeps it from all nodes.
 func (s *state) askedElsewhere(claim int, n ledger.NodeName) bool {
 	for i, ask := range s.config.Asks {
 		if t, exists := s.w.Ticket(askID(i)); exists && ask.Volume == claim && t.Phase == ledger.TicketGranted && t.Node != n {
@@ -158,13 +157,11 @@ func (s *state) askedElsewhere(claim int, n ledger.NodeName) bool {
 	return false
 }
 
-// complete says whether all claims of a pod lead somewhere.
 func (s *state) complete(p ledger.Pod) bool {
 	_, complete := s.w.VolumesOf(p)
 	return complete
 }
 
-// leaks says what is left over.
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {

@@ -4,8 +4,8 @@ package explore
 
 import "slices"
 
-// Shorten leaves out of a failure's moves what it does not need: the search
-// goes deep first, and its ways are long. One that never ends stays as it is.
+// Shorten drops unneeded moves of a failure: the search goes deep first, with long ways. An endless one
+// stays unchanged.
 func Shorten(config Config, r Report) Report {
 	fault, path := replay(config, r.Path)
 	if fault == "" {
@@ -28,9 +28,8 @@ func Shorten(config Config, r Report) Report {
 	}
 }
 
-// replay makes the moves of those names that can be made, up to the first that
-// breaks a rule. It says which, or what is wrong in the end, when nothing moves
-// any more.
+// replay makes the possible moves of these names, up to the first that breaks a rule. It returns this rule,
+// or the fault at rest.
 func replay(config Config, path []string) (fault string, made []string) {
 	s := begin(config)
 	for _, what := range path {

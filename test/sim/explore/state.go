@@ -11,67 +11,63 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// state is one state of the small world.
 type state struct {
 	config *Config
 	w      *world.World
 	leader *leader // nil between two leaders
-	led    int     // how many leaders there have been
-	// orphans are requests in flight whose answer nobody hears.
+	led    int     // the number of leaders so far
+	// orphans are requests in flight without a reader of their answer.
 	orphans  []*world.Request
 	podsSeen int64 // by the kubelets
-	// What has failed so far.
+	// The failures so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
 	muted, anew, hung, erased, reboots         int
 	renewals                                   int
-	asked                                      uint8                       // tickets that users have written, as a set
+	asked                                      uint8                       // tickets written by users, as a set
 	sent                                       [len(uids) - 1]binding      // of each pod
-	left                                       int                         // schedulers that are gone
-	cut                                        [nodes + 1]rules.CutMachine // what the storage has cut off
-	leased                                     int                         // how often any Lease has changed
+	left                                       int                         // ended schedulers
+	cut                                        [nodes + 1]rules.CutMachine // machines cut off by the storage
+	leased                                     int                         // the number of all Lease changes
 }
 
-// leader is the controller that leads.
+// leader is the leading controller.
 type leader struct {
 	ledger *ledger.Ledger
-	// seen are the objects as the watch has shown them, where the ledger alone
-	// doesn't tell: tickets by their UIDs, and the Nodes that are patched.
+	// tickets are the UIDs of tickets as the watch showed them, which the ledger alone doesn't tell; nodes
+	// are the Nodes to patch.
 	tickets map[ledger.TicketID]string
 	nodes   [nodes]ledger.NodeState
 	memory  *protocol.Memory
 	wires   []wire
-	// waiting are those that wait for a patch of their node to end, or until a
-	// request without an answer can have no effect any more.
+	// waiting are tasks that wait for the end of their node's patch, or until an unanswered request can
+	// have no effect any more.
 	waiting []op
 	queue   queue
-	retry   queue // of those, what failed, with nothing learned since
-	// looked is when the read of a Node was served whose answer is followed now; 0:
-	// none is.
+	retry   queue // the failed ones without news since
+	// looked is when the followed answer's read of a Node was served; 0: none.
 	looked int64
-	// code is how this is encoded, and fault what an audit finds wrong with it; code is nil
-	// after it has changed.
+	// code is the leader's encoding, and fault an audit's finding; code is nil after a change.
 	code  *encoder
 	fault string
-	// upTo is how far each watch has been shown to know all there is.
+	// upTo is each watch's progress.
 	upTo [world.Kinds + 1]int64
 }
 
-// queue is what is to be looked at: volumes, nodes with tickets, and tickets,
-// as sets.
+// queue holds the keys to check: volumes, nodes with tickets, and tickets, as sets.
 type queue struct{ volumes, nodes, tickets uint8 }
 
-// op is a task that the leader is at; nothing else of its key is begun meanwhile.
+// op is a task of the leader; no other task of its key begins meanwhile.
 type op struct {
 	key  string
 	task protocol.Task
-	// late is the request without an answer that has to be outlasted; nil: none.
+	// late is the unanswered request to outlast; nil: none.
 	late *world.Request
-	// waits says that it waits for a time, and not for the turn of its patch.
+	// waits says that it waits for a time, not for its patch's turn.
 	waits bool
 }
 
-// wire is a request in flight, and who waits for its answer.
+// wire is a request in flight with the waiters for its answer.
 type wire struct {
 	request world.Request
 	ops     []op
@@ -95,16 +91,15 @@ func (l *leader) clone() *leader {
 	return &c
 }
 
-// move is something that can happen in a state.
+// move is a possible event in a state.
 type move struct {
 	what string
-	// settling moves are what everybody does by themselves; the others are
-	// choices and failures, which may never come.
+	// settling moves are the processes' own; the others are choices and failures, which may never come.
 	settling bool
 	do       func(*state)
 }
 
-// moves lists what can happen, always in the same order.
+// moves lists the possible events, always in the same order.
 func (s *state) moves() []move {
 	var list []move
 	if s.leader != nil {
@@ -120,10 +115,9 @@ func (s *state) moves() []move {
 	return s.failureMoves(list)
 }
 
-// after is the state that a move leads to.
 func (s *state) after(m move) *state { return s.afterIn(&scratch{}, m) }
 
-// afterIn is after, in room that nobody else uses meanwhile.
+// afterIn is after with exclusive memory.
 func (s *state) afterIn(room *scratch, m move) *state {
 	next := s.clone()
 	m.do(next)

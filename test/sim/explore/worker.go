@@ -2,12 +2,12 @@
 
 package explore
 
-// worker expands states: the newest first, so that few are held at a time.
+// worker expands states, newest first, so that few are held at a time.
 type worker struct {
 	x     *search
 	stack []open
 	room  scratch
-	// What it has found, until all is put together.
+	// Its findings, until the merge.
 	found       []found
 	steps       [][]step
 	transitions int
@@ -41,7 +41,7 @@ func (w *worker) run() {
 	}
 }
 
-// enter notes a state; it is false for one that was seen before.
+// enter notes a state; false: it was seen before.
 func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
 	at, fresh := w.x.known.enter(s.keyIn(&w.room), w.x.next)
 	if fresh {
@@ -50,7 +50,7 @@ func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
 	return at, fresh
 }
 
-// expand makes every move that can be made in a state.
+// expand makes each possible move in a state.
 func (w *worker) expand(e open) {
 	moves, settling := e.state.moves(), false
 	for i, m := range moves {
@@ -77,7 +77,7 @@ func (w *worker) expand(e open) {
 	}
 }
 
-// step notes a step, in lists that need not be copied to grow.
+// step notes a step, in lists that need no copy to grow.
 func (w *worker) step(s step) {
 	const long = 1 << 16
 	if n := len(w.steps); n == 0 || len(w.steps[n-1]) == long {
