@@ -148,6 +148,7 @@ require (
 	github.com/huandu/xstrings v1.5.0 // indirect
 	github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/ishidawataru/sctp v0.0.0-20250521072954-ae8eb7fa7995 // indirect
 	github.com/jmoiron/sqlx v1.4.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
@@ -313,5 +314,6 @@ replace (
 
 tool (
 	helm.sh/helm/v4/cmd/helm
+	k8s.io/kubernetes/test/images/agnhost
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
