@@ -27,8 +27,8 @@ func dataNodes(shape *sandbox.Shape) {
 }
 
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
-// records that it has acknowledged and lost. Each fault is played so many times, and the kinds of
-// evidence that only Moorage takes at most powerOffs times.
+// records that it has acknowledged and lost. Each fault is played so many times, a machine without power
+// five times at most, and the kinds of evidence that only Moorage takes powerOffs times at most.
 func RealData(repeat int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-data",
@@ -103,7 +103,10 @@ func (s *story) dataFaults() []dataFault {
 			s.remove(pod.Name)
 			s.must(s.Cluster.StartAgain(sandbox.Containerd(pod.Spec.NodeName)))
 		}, end: uncordons},
-		{name: "shim killed", stays: true, breaks: func(pod *corev1.Pod) { s.must(s.Cluster.KillShims(pod.Spec.NodeName)) }, end: nothing},
+		{name: "shim killed", stays: true, breaks: func(pod *corev1.Pod) { s.must(s.Cluster.KillShims(pod.Spec.NodeName)) }, end: func(pod *corev1.Pod) {
+			s.remove(pod.Name) // a kubelet waits longer before each restart of the same pod's container
+			s.successor("the database answers once more", databases[0].name, s.isReady, pod.UID)
+		}},
 		s.kubeletForgets(),
 		s.machineOff("taint out-of-service", nil, s.tainting("", outOfService())),
 	}
@@ -146,7 +149,7 @@ func (s *story) kubeletForgets() dataFault {
 // machineOff switches a machine off, and gives evidence of it once its node is not Ready.
 func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known evidence) dataFault {
 	return dataFault{
-		name: "machine off, " + name, policy: policy, most: map[bool]int{true: powerOffs}[policy != nil],
+		name: "machine off, " + name, policy: policy, most: map[bool]int{true: powerOffs, false: 5}[policy != nil],
 		breaks: func(pod *corev1.Pod) {
 			s.must(s.Cluster.PowerOff(s.ctx, pod.Spec.NodeName))
 			s.nodeIs(pod.Spec.NodeName, false)
