@@ -57,10 +57,12 @@ func (q *Queue) first(w view) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
 		v := q.snapshot.Volume(need.Volume)
-		if need.Volume.IsZero() || !q.snapshot.AttachRequired(need.Volume.Driver) || v != nil && (w.migration(v) || w.target(v)) {
+		if need.Volume.IsZero() || !q.snapshot.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		exclusive := exclusive(access(q.snapshot, v, need.Access))
+		// A live migration has the volume beside others, but not beside a ticket that keeps it detached.
+		beside := v != nil && (w.migration(v) || w.target(v))
+		exclusive := exclusive(access(q.snapshot, v, need.Access)) && !beside
 		if exclusive || q.node == ledger.Detached {
 			reasons = append(reasons, q.keptForPods(w.request, need)...)
 		}
