@@ -80,21 +80,39 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 }
 
 // Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a
-// node at which the pod is about to have them. It says whether there were any. The caller holds Order.
-func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) bool {
+// node at which the pod is about to have them. The caller holds Order, and calls write after it has
+// released Order; write is nil if there were no such tickets. kept says which volumes of the pod are
+// kept from such a ticket for a third pod: they are kept from this pod, too.
+func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func()) {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
-		return false
+		return nil, nil
 	}
 	s := k.config.Cache.Snapshot()
 	r := rules.PodRequest(s, pod)
 	nodes := protocol.Rivals(s, r, n)
 	if len(nodes) == 0 {
-		return false
+		return nil, nil
 	}
 	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return rules.RanksBefore(t, r) })
-	k.write(*term, decided)
-	return true
+	k.writing.Add(1) // the end of the term waits for write
+	return keptOf(r, decided), func() {
+		defer k.writing.Done()
+		k.write(*term, decided)
+	}
+}
+
+// keptOf says which volumes of a request are kept for pods from the tickets that were decided on.
+func keptOf(r rules.Request, decided []protocol.Decided) []rules.Reason {
+	var kept []rules.Reason
+	for _, d := range decided {
+		for _, reason := range d.Verdict.Reasons {
+			if reason.Code == rules.Outranked && !reason.Volume.IsZero() && slices.ContainsFunc(r.Needs, func(n rules.Need) bool { return n.Volume == reason.Volume }) {
+				kept = append(kept, reason)
+			}
+		}
+	}
+	return kept
 }
 
 // maxTold is how many tickets are told at once why they wait. Grants wait for none of them.
