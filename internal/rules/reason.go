@@ -19,7 +19,7 @@ const (
 	ClaimLost      ledger.Code = "ClaimLost"
 	ClaimDeleting  ledger.Code = "ClaimDeleting"
 	VolumeDeleting ledger.Code = "VolumeDeleting"
-	Outranked      ledger.Code = "Outranked"    // gives way to a ticket that ranks before
+	Outranked      ledger.Code = "Outranked"    // gives way to a claimant that ranks before
 	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
 	NodeFenced     ledger.Code = "NodeFenced"   // what is at the node no longer counts
 	TooManyVolumes ledger.Code = "TooManyVolumes"

@@ -79,10 +79,10 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 	return decided, lapses
 }
 
-// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a
-// node at which the pod is about to have them. The caller holds Order, and calls write after it has
-// released Order; write is nil if there were no such tickets. kept says which volumes of the pod are
-// kept from such a ticket for a third pod: they are kept from this pod, too.
+// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at
+// the pod's node. The caller holds Order, and calls write after it has released Order; write is nil if
+// there were no such tickets. kept names the pod's volumes for which such a ticket waits because they
+// are kept for another pod. The pod must not get them before the ticket does.
 func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func()) {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
@@ -102,7 +102,7 @@ func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason
 	}
 }
 
-// keptOf says which volumes of a request are kept for pods from the tickets that were decided on.
+// keptOf names the volumes of a request that are kept for pods, if a ticket waits for that.
 func keptOf(r rules.Request, decided []protocol.Decided) []rules.Reason {
 	var kept []rules.Reason
 	for _, d := range decided {

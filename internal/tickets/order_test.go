@@ -33,7 +33,7 @@ type history struct {
 var (
 	historyNodes = []ledger.NodeName{"n1", "n2"}
 	historySlots = map[ledger.NodeName]int{"n1": 2, "n2": 1}
-	// decidedOn is where tickets are, some of which keep their volumes detached.
+	// decidedOn are the places of tickets: some tickets keep their volumes detached.
 	decidedOn = append([]ledger.NodeName{ledger.Detached}, historyNodes...)
 )
 
@@ -162,8 +162,8 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	}
 }
 
-// reserve has a pod have a node if it fits, as the scheduler does, and waits until what was decided on
-// tickets before it is written.
+// reserve has a pod have a node if it fits, as the scheduler does. It returns after the decisions on
+// tickets are written.
 func reserve(k *Keeper, w *ticketwriter.Writer, p ledger.Pod, n ledger.NodeName, at time.Time) bool {
 	fits := func() bool {
 		s := w.Snapshot()
@@ -244,8 +244,8 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.
 }
 
 // room says whether a request would have its volumes and slots at a node beside those who are placed
-// or granted, and count, and with what is kept for the waiters that rank before. What a pod gets that is
-// placed was kept for none of them.
+// or granted, and count, and with what is kept for the waiters that rank before. The claims of
+// a placed pod were kept for none of these waiters.
 func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, pods []rules.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {

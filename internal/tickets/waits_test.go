@@ -3,6 +3,7 @@
 package tickets
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -255,8 +256,8 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	}
 }
 
-// What is kept for a pod from a ticket is kept from the pods that rank after the ticket, too: else the
-// ticket waits while a pod after it gets the same.
+// A volume is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the
+// volume before the ticket does.
 func TestKeptIsKeptFromLaterPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		waits, between string // claims
@@ -289,7 +290,7 @@ func TestKeptIsKeptFromLaterPods(t *testing.T) {
 	}
 }
 
-// A slot that is kept for a pod from a ticket is kept from the pods that rank after the ticket, too.
+// A slot is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the slot.
 func TestKeptSlotIsKeptFromLaterPods(t *testing.T) {
 	first, last := pod("first", "", "c"), pod("last", "", "e")
 	first.Created, last.Created = 1, 3
@@ -350,13 +351,25 @@ func TestFenceByTimeWakesTheLine(t *testing.T) {
 	}
 }
 
-// Of the pods of a namespace only so many are waited for.
-func TestWaitsAreBounded(t *testing.T) {
-	var w Waits
-	for i := range maxWaits + 10 {
-		w.Note(now, ledger.Pod{UID: string(rune('a' + i)), Namespace: "s"}, nil, nil)
+// Each waiting pod of a namespace asks the ticket to yield that alone is in its way. The number of
+// waiting pods has no limit.
+func TestEachWaitingPodAsks(t *testing.T) {
+	const pods = 1000
+	s := newScene(t)
+	for i := range pods {
+		name := fmt.Sprint("other", i)
+		p := pod(name, "", "a")
+		s.w.Apply(p)
+		s.config.Waits.Note(s.at, p, nil, nil)
 	}
-	if w.Len() != maxWaits {
-		t.Errorf("%d pods are waited for", w.Len())
+	backup, waits := granted(ticket("backup", "n1", ledger.TypeBackup, "b")), pod("waits", "", "b")
+	s.w.Apply(backup)
+	s.w.Apply(waits)
+	s.refused(t, waits, "n2")
+	if asked := s.asked("backup"); len(asked) != 1 || asked[0].Who.Name != "waits" {
+		t.Errorf("after %d other pods the ticket is asked for %+v", pods, asked)
+	}
+	if n := s.config.Waits.Len(); n != pods+1 {
+		t.Errorf("%d pods wait", n)
 	}
 }

@@ -31,9 +31,9 @@ type Placer struct {
 	touched []func(ledger.Touched)
 }
 
-// Before decides on the tickets that rank before a pod which is about to be reserved at a node. Order
-// is held. It returns why the pod must wait though it fits, and what is to be called after Order is
-// released; nil: there were no such tickets.
+// Before decides on the tickets that rank before a pod, shortly before the pod is reserved at a node.
+// Order is held. kept says why the pod must wait although it fits. The caller calls write after it has
+// released Order; write is nil if there were no such tickets.
 type Before func(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func())
 
 // Before has f called with each pod that is about to be reserved at a node.

@@ -50,8 +50,8 @@ func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	}
 }
 
-// A pod does not get what is kept for another pod, and what is decided on tickets is written after
-// Order is released.
+// A pod does not get a volume that is kept for another pod. Decisions on tickets are written after Order
+// is released.
 func TestReserveKeepsAndWritesAfterwards(t *testing.T) {
 	for _, kept := range [][]rules.Reason{nil, {{Code: rules.Outranked, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}}}} {
 		p := &Placer{Ledger: sample.Ledger(), Now: func() time.Time { return sample.Now }}
