@@ -43,6 +43,10 @@ func TestTicketValidation(t *testing.T) {
 			asManual(v)
 			v.Spec.Type, v.Spec.NodeName, v.Spec.Wherever = v1alpha1.TicketLiveMigration, "", true
 		}, wants: []string{"a ticket of type LiveMigration"}},
+		{name: "a migration, detached", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Type, v.Spec.NodeName, v.Spec.Detached = v1alpha1.TicketLiveMigration, "", true
+		}, wants: []string{"a ticket of type LiveMigration"}},
 		{name: "detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Detached = "", true }},
 		{name: "a node and detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Detached = true },
 			wants: []string{"exactly one of them"}},

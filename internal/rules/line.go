@@ -26,6 +26,7 @@ type Line struct {
 	snapshot ledger.Snapshot
 	now      time.Time
 	pods     []Waiter
+	wanting  map[ledger.VolumeID][]*Waiter // the pods that want a volume, in the order of their rank
 	queues   map[ledger.NodeName]*Queue
 	kept     map[string]bool
 }
@@ -34,6 +35,12 @@ type Line struct {
 func (a Arbiter) Line(s ledger.Snapshot, pods []Waiter, now time.Time) *Line {
 	l := &Line{arbiter: a, snapshot: s, now: now, pods: slices.Clone(pods), queues: map[ledger.NodeName]*Queue{}, kept: map[string]bool{}}
 	slices.SortFunc(l.pods, func(a, b Waiter) int { return CompareRequests(a.Request, b.Request) })
+	l.wanting = make(map[ledger.VolumeID][]*Waiter, len(l.pods))
+	for i := range l.pods {
+		for _, need := range l.pods[i].Needs {
+			l.wanting[need.Volume] = append(l.wanting[need.Volume], &l.pods[i])
+		}
+	}
 	return l
 }
 
@@ -56,10 +63,12 @@ func (q *Queue) first(w view) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
 		v := q.snapshot.Volume(need.Volume)
-		if need.Volume.IsZero() || !q.snapshot.AttachRequired(need.Volume.Driver) || v != nil && (w.migration(v) || w.target(v)) {
+		if need.Volume.IsZero() || !q.snapshot.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		exclusive := exclusive(access(q.snapshot, v, need.Access))
+		// A live migration has the volume beside others, but not beside a ticket that keeps it detached.
+		beside := v != nil && (w.migration(v) || w.target(v))
+		exclusive := exclusive(access(q.snapshot, v, need.Access)) && !beside
 		if exclusive || q.node == ledger.Detached {
 			reasons = append(reasons, q.keptForPods(w.request, need)...)
 		}
@@ -74,16 +83,13 @@ func (q *Queue) first(w view) Verdict {
 // time, so that their minutes don't add up.
 func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	var first []Reason
-	for i := range q.line.pods {
-		pod := &q.line.pods[i]
+	for _, pod := range q.line.wanting[need.Volume] {
 		if CompareRequests(pod.Request, r) > 0 {
 			break
 		}
-		if slices.ContainsFunc(pod.Needs, func(n Need) bool { return n.Volume == need.Volume }) {
-			q.line.kept[pod.Pod] = true
-			if first == nil {
-				first = []Reason{{Code: Outranked, Volume: need.Volume, Claim: need.Name, Who: pod.Who}}
-			}
+		q.line.kept[pod.Pod] = true
+		if first == nil {
+			first = []Reason{{Code: Outranked, Volume: need.Volume, Claim: need.Name, Who: pod.Who}}
 		}
 	}
 	return first

@@ -19,7 +19,7 @@ const (
 	ClaimLost      ledger.Code = "ClaimLost"
 	ClaimDeleting  ledger.Code = "ClaimDeleting"
 	VolumeDeleting ledger.Code = "VolumeDeleting"
-	Outranked      ledger.Code = "Outranked"    // yields to an earlier ticket
+	Outranked      ledger.Code = "Outranked"    // gives way to a claimant that ranks before
 	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
 	NodeFenced     ledger.Code = "NodeFenced"   // users at the node no longer count
 	TooManyVolumes ledger.Code = "TooManyVolumes"

@@ -108,6 +108,9 @@ var reasonTable = [...]reasonRow{
 		if r.Node == ledger.Detached {
 			return fmt.Sprintf("%s is to be detached%s first", r.volume(), r.forWhom())
 		}
+		if r.Node == "" {
+			return fmt.Sprintf("%s is kept%s", r.volume(), r.forWhom())
+		}
 		return fmt.Sprintf("%s goes to %s%s first", r.volume(), r.Node, r.forWhom())
 	}},
 	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, mismatches, func(r Reason) string {

@@ -77,22 +77,40 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 	return decided, lapses
 }
 
-// Before decides on the tickets that rank before a pod and ask for its volumes, or for slots at the node
-// that the pod is about to get. It says whether there were any. The caller holds Order.
-func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) bool {
+// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at
+// the pod's node. The caller holds Order, and calls write after it has released Order; write is nil if
+// there were no such tickets. kept names the pod's volumes for which such a ticket waits because they
+// are kept for another pod. The pod must not get them before the ticket does.
+func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func()) {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
-		return false
+		return nil, nil
 	}
 	s := k.config.Cache.Snapshot()
 	r := rules.PodRequest(s, pod)
 	nodes := protocol.Rivals(s, r, n)
 	if len(nodes) == 0 {
-		return false
+		return nil, nil
 	}
 	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return rules.RanksBefore(t, r) })
-	k.write(*term, decided)
-	return true
+	k.writing.Add(1) // the end of the term waits for write
+	return keptOf(r, decided), func() {
+		defer k.writing.Done()
+		k.write(*term, decided)
+	}
+}
+
+// keptOf names the volumes of a request that are kept for pods, if a ticket waits for that.
+func keptOf(r rules.Request, decided []protocol.Decided) []rules.Reason {
+	var kept []rules.Reason
+	for _, d := range decided {
+		for _, reason := range d.Verdict.Reasons {
+			if reason.Code == rules.Outranked && !reason.Volume.IsZero() && slices.ContainsFunc(r.Needs, func(n rules.Need) bool { return n.Volume == reason.Volume }) {
+				kept = append(kept, reason)
+			}
+		}
+	}
+	return kept
 }
 
 // maxTold is how many tickets are told at a time why they wait. Grants don't wait for that.

@@ -26,12 +26,15 @@ type history struct {
 	waiting map[string]ledger.Pod // pods without a node, by UID
 	noted   map[string]time.Time  // since when they wait
 	full    map[string][]ledger.NodeName
+	placed  map[string]bool // the claims of the pod that is placed
 	count   int
 }
 
 var (
 	historyNodes = []ledger.NodeName{"n1", "n2"}
 	historySlots = map[ledger.NodeName]int{"n1": 2, "n2": 1}
+	// decidedOn are the places of tickets: some tickets keep their volumes detached.
+	decidedOn = append([]ledger.NodeName{ledger.Detached}, historyNodes...)
 )
 
 // TestFirstInRankGoesFirst plays random histories: the first in rank, ticket or pod, never waits while a
@@ -64,7 +67,7 @@ func (h *history) step(t *rapid.T) {
 			h.place(t, h.waiting[uid])
 		}
 	}
-	for _, n := range rapid.Permutation(historyNodes).Draw(t, "nodes") {
+	for _, n := range rapid.Permutation(decidedOn).Draw(t, "nodes") {
 		h.judged(t, func() {
 			if _, err := h.grantAt(context.Background(), n); err != nil {
 				t.Fatal(err)
@@ -83,7 +86,7 @@ func (h *history) happens(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "two claims") == 0 {
 		of = append(of, claims[(first+1)%3])
 	}
-	name, node := fmt.Sprint(h.count), historyNodes[rapid.IntRange(0, 1).Draw(t, "node")]
+	name, node := fmt.Sprint(h.count), rapid.SampledFrom(decidedOn).Draw(t, "node")
 	switch rapid.SampledFrom([]int{0, 1, 2, 3, 4, 4, 4, 5}).Draw(t, "what") {
 	case 0, 1:
 		types := []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual, ledger.TypeRestore, ledger.TypeClone}
@@ -136,20 +139,11 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	var full []ledger.NodeName
 	var asks []Ask
 	for _, n := range historyNodes {
-		fits := func() bool {
-			s := h.w.Snapshot()
-			return h.config.Arbiter.Fit(s, rules.PodRequest(s, &p), n, h.at).Allowed()
-		}
-		if fits() {
-			h.judged(t, func() {
-				if h.Before(&p, n); fits() {
-					h.w.Ledger.Reserve(h.at, p, n)
-				}
-			}, &p)
-			if h.w.Snapshot().Pod(p.UID).Node != "" {
-				delete(h.waiting, p.UID)
-				return
-			}
+		placed := false
+		h.judged(t, func() { placed = reserve(h.Keeper, h.w, p, n, h.at) }, &p)
+		if placed {
+			delete(h.waiting, p.UID)
+			return
 		}
 		s := h.w.Snapshot()
 		r := rules.PodRequest(s, &p)
@@ -167,11 +161,39 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	}
 }
 
-// judged makes a decision, and fails if it gave a volume or slot away that an earlier waiter could use. A
-// placed pod is compared with tickets only.
+// reserve has a pod have a node if it fits, as the scheduler does. It returns after the decisions on
+// tickets are written.
+func reserve(k *Keeper, w *ticketwriter.Writer, p ledger.Pod, n ledger.NodeName, at time.Time) bool {
+	fits := func() bool {
+		s := w.Snapshot()
+		return k.config.Arbiter.Fit(s, rules.PodRequest(s, &p), n, at).Allowed()
+	}
+	if !fits() {
+		return false
+	}
+	kept, write := k.Before(&p, n)
+	placed := fits() && len(kept) == 0
+	if placed {
+		w.Ledger.Reserve(at, p, n)
+	}
+	if write != nil {
+		write()
+	}
+	k.writing.Wait()
+	return placed
+}
+
+// judged lets something be decided, and fails if somebody has got what another waiter could use who
+// ranks before. A pod that is placed is compared with tickets only.
 func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	s := h.w.Ledger.Fork().Snapshot()
 	pods := h.config.Waits.line(s, h.at)
+	h.placed = map[string]bool{}
+	if placed != nil {
+		for _, v := range placed.Volumes {
+			h.placed[v.Claim] = true
+		}
+	}
 	decide()
 	h.writing.Wait()
 	after := h.w.Snapshot()
@@ -220,8 +242,9 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.
 	t.Fatalf("%s %s waits for %s", r.Type, r.Who.Name, n)
 }
 
-// room says whether a request would have its volumes and slots at a node beside the placed or granted users
-// that count, and the volumes and slots kept for earlier waiters.
+// room says whether a request would have its volumes and slots at a node beside those who are placed
+// or granted, and count, and with what is kept for the waiters that rank before. The claims of
+// a placed pod were kept for none of these waiters.
 func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, pods []rules.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {
@@ -250,7 +273,7 @@ func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, sl
 	for _, p := range pods {
 		if rules.CompareRequests(p.Request, r) < 0 {
 			for _, need := range p.Needs {
-				if wants(need.Volume) {
+				if wants(need.Volume) && !h.placed[need.Name] {
 					return false
 				}
 				here[need.Volume] = here[need.Volume] || p.Nodes[n]
@@ -265,7 +288,7 @@ func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, sl
 			if slices.ContainsFunc(before.Needs, func(need rules.Need) bool { return wants(need.Volume) }) && h.room(s, before, k.Node, true, pods, counts) {
 				return false
 			}
-		case !k.Type.Yields(): // slots are kept for it
+		case !k.Type.Yields() || h.room(s, before, n, true, pods, counts): // slots are kept for it, or it gets them
 			for _, need := range before.Needs {
 				here[need.Volume] = true
 			}
@@ -280,5 +303,5 @@ func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, sl
 			taken++
 		}
 	}
-	return !slots || taken <= historySlots[n]
+	return !slots || n == ledger.Detached || taken <= historySlots[n]
 }

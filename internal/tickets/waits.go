@@ -17,9 +17,6 @@ const (
 	keepFor = time.Minute
 	// unseenFor is how long a pod that the ledger lacks counts as waiting.
 	unseenFor = 10 * time.Second
-	// maxWaits is how many pods of one namespace have volumes and slots kept for them. Others take the
-	// rest.
-	maxWaits = 256
 )
 
 // Ask is a ticket that must yield: it alone keeps a pod from a node.
@@ -45,7 +42,6 @@ func Asks(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName
 type Waits struct {
 	mu     sync.Mutex
 	pods   map[string]*wait // by UID
-	of     map[string]int   // by namespace
 	notify func(nodes []ledger.NodeName, tickets []ledger.TicketID)
 }
 
@@ -74,16 +70,11 @@ func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, ask
 	w.mu.Lock()
 	k := w.pods[pod.UID]
 	if k == nil {
-		if w.of[pod.Namespace] >= maxWaits {
-			w.mu.Unlock()
-			return
-		}
 		if w.pods == nil {
-			w.pods, w.of = map[string]*wait{}, map[string]int{}
+			w.pods = map[string]*wait{}
 		}
 		k = &wait{noted: now}
 		w.pods[pod.UID] = k
-		w.of[pod.Namespace]++
 	}
 	k.pod, k.asks, k.nodes = pod, asks, map[ledger.NodeName]bool{}
 	for _, n := range nodes {
@@ -222,9 +213,6 @@ func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes 
 			asks = append(asks, ask.Ticket)
 		}
 		delete(w.pods, uid)
-		if w.of[k.pod.Namespace]--; w.of[k.pod.Namespace] == 0 {
-			delete(w.of, k.pod.Namespace)
-		}
 	}
 	return nodes, volumes, asks
 }

@@ -3,6 +3,7 @@
 package tickets
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -50,7 +51,15 @@ func (s *scene) granted(name string) bool {
 	return t != nil && t.Phase == ledger.TicketGranted
 }
 
-// refused notes that the rules refused a pod some nodes.
+// reserve has a pod have a node if it fits, and says whether it does.
+func (s *scene) reserve(t *testing.T, p ledger.Pod, n ledger.NodeName) bool {
+	t.Helper()
+	ctx := t.Context()
+	s.term.Store(&ctx)
+	return reserve(s.Keeper, s.w, p, n, s.at)
+}
+
+// refused notes that a pod was refused a node by the rules.
 func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
 	t.Helper()
 	facts := s.w.Snapshot()
@@ -236,16 +245,90 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 		p := pod("p", "", "a")
 		p.Created = 2
 		s := newScene(t, p, pod("one", "n1", "b"), told)
-		ctx := t.Context()
-		s.term.Store(&ctx)
-		s.Before(&p, "n1")
-		s.writing.Wait()
+		if placed := s.reserve(t, p, "n1"); placed == test.want {
+			t.Errorf("%s: the pod gets the node: %t", name, placed)
+		}
 		if got := s.granted("m"); got != test.want {
 			t.Errorf("%s: granted %t", name, got)
 		}
-		facts := s.w.Snapshot()
-		if fits := s.config.Arbiter.Fit(facts, rules.PodRequest(facts, &p), "n1", s.at).Allowed(); fits == test.want {
-			t.Errorf("%s: the pod gets the node: %t", name, fits)
+	}
+}
+
+// A volume is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the
+// volume before the ticket does.
+func TestKeptIsKeptFromLaterPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		waits, between string // claims
+		last           []string
+		want           bool
+	}{
+		"the kept volume":               {"a", "a", []string{"a"}, false},
+		"it and another one":            {"a", "a", []string{"c", "a"}, false},
+		"another volume":                {"a", "a", []string{"c"}, true},
+		"no ticket asks for the volume": {"a", "c", []string{"a"}, true}, // among pods kube-scheduler's order decides
+	} {
+		first, last := pod("first", "", test.waits, "b"), pod("last", "", test.last...)
+		first.Created, last.Created = 1, 3
+		between := aged(ticket("between", "n2", ledger.TypeManual, test.between), 2)
+		between.Reason = string(rules.HeldElsewhere)
+		s := newScene(t, first, last, pod("had", "n1", "a", "c"), pod("holds", "n1", "b"), between,
+			ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 3}}})
+		s.refused(t, first, "n2")
+		s.w.Apply(ledger.PodGone{UID: "uid-had"}) // what the first pod waits for is free but for b
+		if placed := s.reserve(t, last, "n1"); placed != test.want {
+			t.Errorf("%s: the last pod gets the node: %t", name, placed)
+		}
+		if test.want {
+			continue
+		}
+		s.at = s.at.Add(keepFor)
+		if placed := s.reserve(t, last, "n1"); placed || !s.granted("between") {
+			t.Errorf("%s: after a minute the last pod gets the node: %t; the ticket is granted: %t", name, placed, s.granted("between"))
+		}
+	}
+}
+
+// A slot is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the slot.
+func TestKeptSlotIsKeptFromLaterPods(t *testing.T) {
+	first, last := pod("first", "", "c"), pod("last", "", "e")
+	first.Created, last.Created = 1, 3
+	between := aged(ticket("between", "n1", ledger.TypeManual, "d"), 2)
+	s := newScene(t, first, last, pod("one", "n1", "a"), pod("two", "n1", "b"))
+	for _, claim := range []string{"d", "e"} {
+		s.w.Put(claim)
+	}
+	s.w.Apply(between)
+	s.refused(t, first, "n1")
+	s.decideAt(t, "n1")
+	s.w.Apply(ledger.PodGone{UID: "uid-one"})
+	if s.reserve(t, last, "n1") || s.granted("between") {
+		t.Errorf("the last pod or the ticket (%t) has the slot of the first pod", s.granted("between"))
+	}
+	if !s.reserve(t, first, "n1") {
+		t.Error("the first pod does not get the slot")
+	}
+}
+
+// A live migration has a volume beside others, and waits for a ticket that ranks before it and keeps the
+// volume detached, whether that ticket was told anything or not.
+func TestLiveMigrationWaitsForADetach(t *testing.T) {
+	for _, told := range []ledger.Code{"", rules.HeldElsewhere} {
+		grow := ticket("grow", string(ledger.Detached), ledger.TypeManual, "a")
+		grow.Reason = string(told)
+		s := newScene(t, ledger.Policy{Name: "p", Version: "1", Driver: driver, LiveMigration: true}, pod("vm", "n1", "a"), grow,
+			ticket("move", "n2", ledger.TypeLiveMigration, "a"), ticket("again", "n2", ledger.TypeLiveMigration, "a"))
+		s.w.Apply(ledger.PodGone{UID: "uid-vm"})
+		if s.decideAt(t, "n2"); s.granted("move") || s.granted("again") {
+			t.Errorf("told %q: the migration is granted before the ticket that ranks before it", told)
+		}
+		if s.decideAt(t, ledger.Detached); !s.granted("grow") {
+			t.Errorf("told %q: the ticket that keeps the volume detached is not granted", told)
+		}
+		s.w.Apply(ledger.TicketGone{ID: grow.ID})
+		s.w.Apply(pod("vm2", "n1", "a"))
+		s.w.Apply(ticket("check", string(ledger.Detached), ledger.TypeManual, "a"))
+		if s.decideAt(t, "n2"); !s.granted("move") || !s.granted("again") {
+			t.Errorf("told %q: a ticket that has to wait for a pod keeps a migration waiting", told)
 		}
 	}
 }
@@ -266,13 +349,25 @@ func TestFenceByTimeWakesTheLine(t *testing.T) {
 	}
 }
 
-// A limited number of a namespace's pods count as waiting.
-func TestWaitsAreBounded(t *testing.T) {
-	var w Waits
-	for i := range maxWaits + 10 {
-		w.Note(now, ledger.Pod{UID: string(rune('a' + i)), Namespace: "s"}, nil, nil)
+// Each waiting pod of a namespace asks the ticket to yield that alone is in its way. The number of
+// waiting pods has no limit.
+func TestEachWaitingPodAsks(t *testing.T) {
+	const pods = 1000
+	s := newScene(t)
+	for i := range pods {
+		name := fmt.Sprint("other", i)
+		p := pod(name, "", "a")
+		s.w.Apply(p)
+		s.config.Waits.Note(s.at, p, nil, nil)
 	}
-	if w.Len() != maxWaits {
-		t.Errorf("%d pods are waited for", w.Len())
+	backup, waits := granted(ticket("backup", "n1", ledger.TypeBackup, "b")), pod("waits", "", "b")
+	s.w.Apply(backup)
+	s.w.Apply(waits)
+	s.refused(t, waits, "n2")
+	if asked := s.asked("backup"); len(asked) != 1 || asked[0].Who.Name != "waits" {
+		t.Errorf("after %d other pods the ticket is asked for %+v", pods, asked)
+	}
+	if n := s.config.Waits.Len(); n != pods+1 {
+		t.Errorf("%d pods wait", n)
 	}
 }

@@ -27,13 +27,17 @@ type Placer struct {
 	// Waits are the pods that were refused.
 	Waits tickets.Waits
 
-	before  func(pod *ledger.Pod, n ledger.NodeName) bool // guarded by Order
+	before  Before // guarded by Order
 	touched []func(ledger.Touched)
 }
 
-// Before has f called with each pod that is about to be reserved at a node, with Order held: f decides
-// on the tickets that rank before the pod, and returns whether there were any.
-func (p *Placer) Before(f func(pod *ledger.Pod, n ledger.NodeName) bool) {
+// Before decides on the tickets that rank before a pod, shortly before the pod is reserved at a node.
+// Order is held. kept says why the pod must wait although it fits. The caller calls write after it has
+// released Order; write is nil if there were no such tickets.
+type Before func(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func())
+
+// Before has f called with each pod that is about to be reserved at a node.
+func (p *Placer) Before(f Before) {
 	p.Order.Lock()
 	defer p.Order.Unlock()
 	p.before = f
@@ -46,16 +50,27 @@ func (p *Placer) Subscribe(f func(ledger.Touched)) { p.touched = append(p.touche
 // Reserve has the ledger count a pod at a node, if fit allows it by the newest snapshot. It returns
 // fit's verdict.
 func (p *Placer) Reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) rules.Verdict) rules.Verdict {
+	verdict, write := p.reserve(pod, n, fit)
+	if write != nil {
+		write()
+	}
+	return verdict
+}
+
+func (p *Placer) reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) rules.Verdict) (verdict rules.Verdict, write func()) {
 	p.Order.Lock()
 	defer p.Order.Unlock()
-	verdict := fit(p.Ledger.Snapshot())
-	if verdict.Allowed() && p.before != nil && p.before(&pod, n) {
-		verdict = fit(p.Ledger.Snapshot())
+	verdict = fit(p.Ledger.Snapshot())
+	if verdict.Allowed() && p.before != nil {
+		var kept []rules.Reason
+		if kept, write = p.before(&pod, n); write != nil {
+			verdict = fit(p.Ledger.Snapshot()).And(kept, pod.Namespace)
+		}
 	}
 	if verdict.Allowed() {
 		p.touch(p.Ledger.Reserve(p.Now(), pod, n))
 	}
-	return verdict
+	return verdict, write
 }
 
 // Unreserve has the ledger count a pod no longer, unless the pod was seen at a node.

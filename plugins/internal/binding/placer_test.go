@@ -23,15 +23,15 @@ func fits(p *ledger.Pod, n ledger.NodeName) func(ledger.Snapshot) rules.Verdict 
 func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	p := &Placer{Ledger: sample.Ledger(sample.Pod("holds", "n2", "b")), Now: func() time.Time { return sample.Now }}
 	served := 0
-	p.Before(func(pod *ledger.Pod, _ ledger.NodeName) bool {
+	p.Before(func(pod *ledger.Pod, _ ledger.NodeName) ([]rules.Reason, func()) {
 		if pod.Name == "pod" {
-			return false
+			return nil, nil
 		}
 		served++
 		k := sample.Ticket("first", "n2", ledger.TypeRestore, "a")
 		k.Phase = ledger.TicketGranted
 		p.Ledger.Apply(sample.Now, k)
-		return true
+		return nil, func() {}
 	})
 	barred, pod, alone := sample.Pod("barred", "", "b"), sample.Pod("waits", "", "a"), sample.Pod("pod", "", "c")
 	if v := p.Reserve(barred, "n1", fits(&barred, "n1")); v.Allowed() || served != 0 {
@@ -47,6 +47,29 @@ func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	})
 	if !verdict.Allowed() || asked != 1 {
 		t.Errorf("a pod without rivals is reserved: %t; the rules are asked %d times", verdict.Allowed(), asked)
+	}
+}
+
+// A pod does not get a volume that is kept for another pod. Decisions on tickets are written after Order
+// is released.
+func TestReserveKeepsAndWritesAfterwards(t *testing.T) {
+	for _, kept := range [][]rules.Reason{nil, {{Code: rules.Outranked, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}}}} {
+		p := &Placer{Ledger: sample.Ledger(), Now: func() time.Time { return sample.Now }}
+		wrote := false
+		p.Before(func(*ledger.Pod, ledger.NodeName) ([]rules.Reason, func()) {
+			return kept, func() {
+				if wrote = p.Order.TryLock(); wrote {
+					p.Order.Unlock()
+				}
+			}
+		})
+		pod := sample.Pod("pod", "", "a")
+		if v := p.Reserve(pod, "n1", fits(&pod, "n1")); v.Allowed() != (kept == nil) || (p.Ledger.Snapshot().Pod(pod.UID) != nil) != v.Allowed() {
+			t.Errorf("kept: %v; the pod is reserved: %t", kept, v.Allowed())
+		}
+		if !wrote {
+			t.Errorf("kept: %v; the decisions are written while Order is held, or not at all", kept)
+		}
 	}
 }
 
