@@ -46,13 +46,13 @@ type Base struct {
 // the file's time as the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
 	if b.Flags.Bundle != "" {
-		a, err := archive.Open(context.Background(), b.Flags.Bundle)
+		a, err := archive.Open(b.Flags.Bundle)
 		if err != nil {
 			return nil, err
 		}
-		c, err := cluster.Connect(archive.NewServer(a).Config(context.Background()), b.Flags.Namespace(), b.UserAgent)
+		c, err := cluster.Connect(archive.NewServer(a).Config(), b.Flags.Namespace(), b.UserAgent)
 		if err == nil {
-			c.Clock, c.Kept = a.Now, a.Objects
+			c.Clock, c.File = a.Now, true
 		}
 		return c, err
 	}
@@ -248,19 +248,6 @@ func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
 		return nil
 	}
 	return cluster.NamesOf(list)
-}
-
-// Ending is the error for an output file, named by a flag, with a wrong ending for its content; nil for a
-// name without an ending, and for a device or pipe.
-func Ending(flag, file, what string, endings ...string) error {
-	ending := filepath.Ext(file)
-	if ending == "" || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }) {
-		return nil
-	}
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil
-	}
-	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
 }
 
 // Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for it. right

@@ -1048,29 +1048,12 @@ func checkStockKubelets(e *Evidence) []Finding {
 	if e.Kubelets.Err != nil {
 		why = e.Kubelets.Err.Error()
 	}
-	evidence := why + "; " + e.heartbeats()
+	evidence := why
 	if starts := e.starts(); len(starts) > 0 {
 		evidence += fmt.Sprintf("; median from bind to the first container's start over %s with volumes: %s", facts.Count(len(starts), "pod"), starts[len(starts)/2].Round(time.Second))
 	}
 	return []Finding{found(Unknown, evidence, lowerTick,
 		"how often kubelets look at their status (nodeStatusUpdateFrequency) is not in the API; by default it is every 10 s, and half of that is added to every mount and detach")}
-}
-
-// heartbeats says when the nodes last reported. Their Leases are renewed independently and don't show that.
-func (e *Evidence) heartbeats() string {
-	var ages []time.Duration
-	for _, n := range e.World.Nodes {
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {
-				ages = append(ages, max(0, e.now().Sub(c.LastHeartbeatTime.Time)))
-			}
-		}
-	}
-	if len(ages) == 0 {
-		return "no node says when it reported last"
-	}
-	slices.Sort(ages)
-	return fmt.Sprintf("last status reports of %d nodes: up to %s ago (a kubelet writes when something has changed, or after nodeStatusReportFrequency)", len(ages), ages[len(ages)-1].Round(time.Second))
 }
 
 // starts are the times from bind to the first container's start, sorted, for pods with volumes that need an

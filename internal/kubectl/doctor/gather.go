@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -289,17 +288,11 @@ func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		k, err := askKubelet(ctx, c, node.Name)
 		if err != nil {
 			e.Kubelets.Err = fmt.Errorf("configz of node %s: %w", node.Name, err)
-			if text := unexpected("GET "+configzOf(node.Name), err); text != "" {
-				e.Kubelets.Err = errors.New(text)
-			}
 			return // the rest would answer no better
 		}
 		e.Kubelets.Items = append(e.Kubelets.Items, k)
 	}
 }
-
-// configzOf is the path of the request that the API server passes on to a kubelet.
-func configzOf(node string) string { return "/api/v1/nodes/" + node + "/proxy/configz" }
 
 func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletsPatience)
@@ -341,7 +334,7 @@ func isReady(node *corev1.Node) bool {
 // webhook and trusts it.
 func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) Probe {
 	switch {
-	case c.Kept != nil:
+	case c.File:
 		return Probe{Skipped: "a file answers in the API server's place"}
 	case !wanted:
 		return Probe{Skipped: "--probe=false"}

@@ -77,7 +77,6 @@ func TestForcedDetachesEvidence(t *testing.T) {
 // Where no kubelet may be asked, the pods' delays show the cost of a kubelet's interval.
 func TestStockKubelets(t *testing.T) {
 	o := small()
-	o.Nodes[0].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now().Add(-2 * time.Minute))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
 		Spec:       corev1.PodSpec{NodeName: "worker-1", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}},
@@ -99,7 +98,7 @@ func TestStockKubelets(t *testing.T) {
 		},
 	}}
 	f := checkStockKubelets(&Evidence{World: facts.NewWorld(o, now())})[0]
-	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") || !strings.Contains(f.Evidence, "2m0s ago") {
+	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") {
 		t.Errorf("%+v", f)
 	}
 }

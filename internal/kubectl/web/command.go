@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,14 +76,11 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, .html or .htm, and end; - for the output stream")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end; - for the output stream")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
-	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
-		return err
-	}
 	c, err := o.base.Connect()
 	if err != nil {
 		return err
@@ -319,7 +317,7 @@ const (
 // WriteStatic writes the page as one file that loads nothing. The content is data in it: encoding/json
 // escapes <, > and &, and no name can end its element.
 func WriteStatic(w io.Writer, s Static) error {
-	data, err := facts.JSON(s)
+	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

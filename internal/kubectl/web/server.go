@@ -3,14 +3,13 @@
 package web
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -29,8 +27,6 @@ import (
 
 // Limits of the server. A page that does not read for writePatience is gone.
 const (
-	mostStreams   = 16
-	mostDetails   = 2
 	heartbeat     = 5 * time.Second
 	writePatience = 30 * time.Second
 	detailTime    = time.Minute
@@ -46,8 +42,6 @@ type server struct {
 	frozen bool
 	clock  func() time.Time
 	detail func(ctx context.Context, ref string) (Detail, error)
-
-	streams, details *semaphore.Weighted
 }
 
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
@@ -59,7 +53,6 @@ func (s *server) handler(token, host string) http.Handler {
 }
 
 func (s *server) routes() http.Handler {
-	s.streams, s.details = semaphore.NewWeighted(mostStreams), semaphore.NewWeighted(mostDetails)
 	router := mux.NewRouter().SkipClean(true)
 	router.HandleFunc("/", s.page)
 	router.HandleFunc("/stream", s.stream)
@@ -89,21 +82,9 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(ctx context.Context) (any, error) {
-		return s.detail(ctx, r.URL.Query().Get("ref"))
-	})
-}
-
-// answer answers with a value that takes time to compute, for a few requests at once.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTime)
 	defer cancel()
-	if err := s.details.Acquire(ctx, 1); err != nil {
-		http.Error(w, "others are asked first", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.details.Release(1)
-	d, err := value(ctx)
+	d, err := s.detail(ctx, r.URL.Query().Get("ref"))
 	missing := (*command.NotFoundError)(nil)
 	switch {
 	case errors.As(err, &missing):
@@ -114,23 +95,29 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx c
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if raw, err := facts.JSON(d); err == nil {
-		_, _ = w.Write(raw) // the client has gone
-	}
+	_ = json.NewEncoder(w).Encode(d) // the client has gone
 }
 
 // stream sends the view, then its changes, as server-sent events. Each browser gets the difference from its
 // last event to the present, without the states between.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
-	if !s.streams.TryAcquire(1) {
-		http.Error(w, fmt.Sprintf("%d pages are open already", mostStreams), http.StatusServiceUnavailable)
-		return
-	}
-	defer s.streams.Release(1)
+	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	out := newEvents(w, r)
-	_ = s.each(r.Context(), ticker.C, func(m message) error { return out.send(m) }) // a browser that does not read is gone
+	control := http.NewResponseController(w)
+	_ = s.each(r.Context(), ticker.C, func(m message) error { // a browser that does not read is gone
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(writePatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", raw); err != nil {
+			return err
+		}
+		return control.Flush()
+	})
 }
 
 // each sends the view, then its changes, until ctx ends; it also sends at every beat without a change.
@@ -162,43 +149,6 @@ func (s *server) message(last, now state) message {
 		m.From, m.Delta = last.seq, &d
 	}
 	return m
-}
-
-type events struct {
-	out     io.Writer
-	zip     *gzip.Writer
-	control *http.ResponseController
-}
-
-func newEvents(w http.ResponseWriter, r *http.Request) *events {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	e := &events{out: w, control: http.NewResponseController(w)}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		e.zip = gzip.NewWriter(w)
-		e.out = e.zip
-	}
-	return e
-}
-
-func (e *events) send(m any) error {
-	raw, err := facts.JSON(m)
-	if err != nil {
-		return err
-	}
-	if err := e.control.SetWriteDeadline(time.Now().Add(writePatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := fmt.Fprintf(e.out, "data: %s\n\n", raw); err != nil {
-		return err
-	}
-	if e.zip != nil {
-		if err := e.zip.Flush(); err != nil {
-			return err
-		}
-	}
-	return e.control.Flush()
 }
 
 type state struct {

@@ -277,14 +277,3 @@ func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 		t.Errorf("it is led to\n%s, want\n%s", got, want)
 	}
 }
-
-// The number of open pages is limited, and the next page gets a message.
-func TestStreamsAreBounded(t *testing.T) {
-	web, _ := serving(t, "127.0.0.1")
-	for range mostStreams {
-		listen(t, web).next()
-	}
-	if code, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/stream", nil); code != http.StatusServiceUnavailable {
-		t.Errorf("%d: %s", code, body)
-	}
-}
