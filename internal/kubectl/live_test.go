@@ -86,51 +86,6 @@ func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting,
 	return out, ended
 }
 
-// -w prints the table, then the rows that change, until Ctrl-C.
-func TestWatch(t *testing.T) {
-	server, now := load(t, "testdata/limit")
-	ctx, interrupt := context.WithCancel(t.Context())
-	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "volumes", "-n", "shop", "-w")
-	out.await(t, "shop/data-d")
-	before := strings.Count(out.String(), "\n")
-	var pv corev1.PersistentVolume
-	if !server.Get("persistentvolumes", "", "pv-b", &pv) {
-		t.Fatal("there is no pv-b")
-	}
-	server.Remove("pods", "shop", "a")
-	server.Put("nodes", func() *corev1.Node {
-		var n corev1.Node
-		server.Get("nodes", "", "worker-1", &n)
-		n.Status.VolumesInUse = nil
-		return &n
-	}())
-	out.await(t, "\nshop/data-b  Attached")
-	interrupt()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d after Ctrl-C", code)
-	}
-	changed := strings.Split(strings.TrimSpace(out.String()), "\n")[before:]
-	for _, line := range changed {
-		if !strings.HasPrefix(line, "shop/data-a") && !strings.HasPrefix(line, "shop/data-b") {
-			t.Errorf("a row is printed that has not changed: %s", line)
-		}
-	}
-}
-
-// drain-plan -w ends with exit code 0 once the volumes of every remaining pod can go elsewhere.
-func TestDrainPlanWatch(t *testing.T) {
-	server, now := load(t, "testdata/limit")
-	setting := kubectl.Setting{Now: func() time.Time { return now }}
-	out, ended := start(t.Context(), server, setting, "drain-plan", "worker-1", "-w")
-	out.await(t, "would wait")
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		server.Remove("pods", "shop", name)
-	}
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d:\n%s", code, out)
-	}
-}
-
 // Without a stated limit there is no sum to compare with.
 func TestTopWithoutLimits(t *testing.T) {
 	server, now := load(t, "testdata/limit")

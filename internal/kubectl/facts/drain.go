@@ -37,26 +37,21 @@ type DrainPlan struct {
 	Tickets []DrainTicket `json:"tickets,omitempty"`
 	// Stuck are volumes at the node that have no user there, and can't leave as things are.
 	Stuck []Volume `json:"stuck,omitempty"`
-	// Dead: the node is not ready, and nothing is unmounted there. Do is the remedy, empty where the node
-	// is out of service.
+	// Dead: the node is not ready, and nothing is unmounted there: the plan names no pods. Do is the
+	// remedy, empty where the node is out of service.
 	Dead bool   `json:"notReady,omitempty"`
 	Do   string `json:"do,omitempty"`
-	// KubeletLives: the node is not ready, but its kubelet still ends pods and unmounts.
-	KubeletLives bool `json:"kubeletLives,omitempty"`
 	// NotVisible are the resources that may not be listed: they leave open whether pods with seeming room
 	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down []Cause `json:"down,omitempty"`
-	// NotDetached are further components that are down: without them the volumes of ended pods stay
-	// attached at the node.
-	NotDetached []Cause  `json:"notDetached,omitempty"`
-	Unseen      []Unseen `json:"unseen,omitempty"`
+	Down   []Cause  `json:"down,omitempty"`
+	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
 // Clear says whether no known or hidden fact stands in the way of the pods.
 func (p *DrainPlan) Clear() bool {
-	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && len(p.NotDetached) == 0
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
 
 // Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, none needs
@@ -174,6 +169,9 @@ func (p *DrainPod) waitsForComponents() bool {
 // the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
+	if out.Dead {
+		return out
+	}
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == node && !stays(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && p.DeletionTimestamp == nil {
 			out.Alone = append(out.Alone, p.Namespace+"/"+p.Name)
@@ -184,56 +182,63 @@ func (w *World) DrainPlan(node string) DrainPlan {
 	return out
 }
 
+// deadPlan is for a node that is not ready: a drain evicts its pods, but no kubelet ends them or unmounts
+// anything.
+func (w *World) deadPlan(n *corev1.Node) DrainPlan {
+	out := DrainPlan{Node: n.Name, Dead: true, Unseen: w.Unseen, NotVisible: w.mayNotList()}
+	switch {
+	case w.givesUp(n):
+		out.Answer = "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
+		return out
+	case w.kubeletLives(n):
+		out.Answer = "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
+	default:
+		out.Answer = "It is not ready: a drain ends nothing there."
+	}
+	out.Do = w.ExplainNode(n).Cause.Do
+	return out
+}
+
 // DrainPlanOf is the plan of a drain of only the pods that leave.
 func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
+	if n := w.Node(node); n != nil && !w.isReady(ledger.NodeName(node)) {
+		return w.deadPlan(n)
+	}
 	leaving := func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }
 	after, moved := w.without(node, leaving, nil)
 	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
-	var tried ledger.Delta
+	try := trial{world: after}
 	for _, pod := range moved {
-		snapshot := after.Snapshot.With(&tried)
-		request := rules.PodRequest(snapshot, after.PodFact(pod))
-		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
-		plan.Volumes = w.roomFor(pod, request)
-		plan.Nodes = after.fits(snapshot, request, pod)
+		was := w.pods[string(originalUID(pod))]
+		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(was)}
+		plan.Volumes = w.roomFor(pod, rules.PodRequest(after.Snapshot, after.PodFact(pod)))
 		if why := w.doubted(pod, node); why != "" {
-			plan.Nodes = nil
 			plan.note(why)
 			out.Waits++
-		} else if to := after.best(snapshot, request, plan.Nodes); to != "" {
-			plan.To, plan.Nodes = to, nil
-			plan.note(w.noticeBefore(w.pods[string(originalUID(pod))], node, to))
-			tried.Add(string(pod.UID), ledger.NodeName(to))
-		} else if plan.NotVisible = anyNotVisible(plan.Nodes); !plan.NotVisible {
-			out.Waits++
+		} else if to, verdicts := try.place(pod); to != "" {
+			plan.To = to
+			plan.note(w.noticeBefore(was, node, to))
+		} else {
+			plan.Nodes, plan.NotVisible = verdicts, anyNotVisible(verdicts)
+			if !plan.NotVisible {
+				out.Waits++
+			}
 		}
 		out.Pods = append(out.Pods, plan)
 	}
-	end := w.endingPods(leaving)
-	out.Pods = append(out.Pods, w.ending(end)...)
+	out.Pods = append(out.Pods, w.ending(leaving)...)
 	out.Down = w.downFor(moved)
 	out.Stuck, out.Tickets = w.keptAt(node), w.drainTickets(node)
-	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
-		w.keepAtDeadNode(&out)
-	} else {
-		out.NotDetached = w.notDetached(end, node, out.Down)
-	}
 	out.Answer = answerDrain(&out)
 	return out
 }
 
-func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, p := range w.Pods {
-		if leaves(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
-			pods = append(pods, p)
-		}
-	}
+// ending are the leaving pods with volumes that no controller makes again.
+func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
+	pods := slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
+		return !leaves(p) || MadeAgain(p) || w.OwnerPod(p) != nil || w.PodFact(p).Phase == ledger.PodFinished || !w.needsRoom(p)
+	})
 	slices.SortStableFunc(pods, olderFirst)
-	return pods
-}
-
-func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
 		request := rules.PodRequest(w.Snapshot, w.PodFact(p))
@@ -301,7 +306,11 @@ func anyNotVisible(groups []NodesVerdict) bool {
 // the controller, the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
-	add := func(c *Cause) { list = withCause(list, c) }
+	add := func(c *Cause) {
+		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+			list = append(list, *c)
+		}
+	}
 	for _, p := range pods {
 		add(w.schedulerDown(p))
 		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
@@ -310,77 +319,6 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 		add(w.detacherDown())
 	}
 	return list
-}
-
-func withCause(list []Cause, c *Cause) []Cause {
-	if c == nil || slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
-		return list
-	}
-	return append(list, *c)
-}
-
-// notDetached are the components that would detach the pods' volumes from a node once the pods end, and
-// that are down. It leaves out the causes in said.
-func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
-	list := slices.Clone(said)
-	for _, p := range pods {
-		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-			place := w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(node))
-			if place == nil || !place.HasAttachments() && !place.Reported {
-				continue
-			}
-			list = withCause(list, w.componentCause(&Reason{Code: string(rules.Detaching)}, need.Volume.Driver))
-		}
-	}
-	return list[len(said):]
-}
-
-// keepAtDeadNode marks pods as waiting if a node that is not ready keeps their volumes: a drain evicts the
-// pods, but no kubelet ends them or unmounts anything.
-func (w *World) keepAtDeadNode(out *DrainPlan) {
-	out.Dead = true
-	object := w.Node(out.Node)
-	if w.givesUp(object) {
-		return
-	}
-	view := w.ExplainNode(object)
-	out.Do, out.KubeletLives = view.Cause.Do, view.KubeletLives
-	if c := w.detacherDown(); c != nil && !slices.ContainsFunc(out.Down, func(o Cause) bool { return o.Message == c.Message }) {
-		out.Down = append(out.Down, *c)
-	}
-	for i := range out.Pods {
-		pod := &out.Pods[i]
-		if pod.To == "" || out.KubeletLives || !w.holdsExclusive(pod, out.Node) {
-			continue
-		}
-		note := "its volume may be in use at " + out.Node + " until the machine is known to be off"
-		if p := w.Pod(pod.Namespace, pod.Name); p != nil && w.onlyPodHolds(p) {
-			note = "no kubelet ends it: it keeps its volume at " + out.Node + " until it is deleted by force"
-		}
-		pod.To = ""
-		pod.note(note)
-		out.Waits++
-	}
-}
-
-// holdsExclusive says whether a pod has a volume at a node that may be at no other node.
-func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
-	p := w.Pod(pod.Namespace, pod.Name)
-	if p == nil {
-		return false
-	}
-	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-		v := w.Volume(need.Volume)
-		if v.Access == accessOf(ledger.AccessMany) {
-			continue
-		}
-		for _, at := range v.Nodes {
-			if at.Node == node && at.maybeThere() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // without is the cluster after a drain: the node is cordoned, the leaving pods have no node, and their
@@ -550,29 +488,8 @@ func (w *World) best(s ledger.Snapshot, r rules.Request, groups []NodesVerdict) 
 	return best
 }
 
-func answerDead(p *DrainPlan) string {
-	switch {
-	case p.Do == "":
-		return "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
-	case p.KubeletLives:
-		return "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
-	case len(p.Down) > 0:
-		return "It is not ready: a drain ends nothing there, and nobody takes its volumes away: " + causesSay(p.Down)
-	case p.Waits == 0 && len(p.NotVisible) > 0:
-		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
-	case p.Waits == 0 && len(p.Stuck) > 0:
-		return fmt.Sprintf("It is not ready: a drain ends nothing there, and %s can't leave it.", Count(len(p.Stuck), "volume"))
-	case p.Waits == 0:
-		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
-	}
-	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, thatMove(p))
-}
-
 func answerDrain(p *DrainPlan) string {
-	if p.Dead {
-		return answerDead(p)
-	}
-	rest := thatEnd(p) + p.thatStaysAttached() + p.needForce() + p.thatStay()
+	rest := thatEnd(p) + p.needForce() + p.thatStay()
 	if n := len(p.Stuck); n > 0 {
 		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
@@ -641,19 +558,6 @@ func thatEnd(p *DrainPlan) string {
 	default:
 		return fmt.Sprintf(" %d pods with volumes would end: no controller makes them again.", n)
 	}
-}
-
-// thatStaysAttached says why the volumes of ending pods would stay attached, as a sentence after thatEnd;
-// empty: no such reason is known.
-func (p *DrainPlan) thatStaysAttached() string {
-	whose := "Their"
-	switch {
-	case len(p.NotDetached) == 0:
-		return ""
-	case p.ending() == 1:
-		whose = "Its"
-	}
-	return " " + whose + " volumes would stay attached there: " + causesSay(p.NotDetached)
 }
 
 func (p *DrainPlan) needForce() string {

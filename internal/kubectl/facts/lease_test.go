@@ -116,14 +116,3 @@ func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
 		t.Errorf("read late, its Lease says %d, want that it has run out; to be read again: %v", how, leases.Due(later))
 	}
 }
-
-// The last renewal of any Lease bounds the time of the read.
-func TestLastRenewal(t *testing.T) {
-	at := func(seconds int) time.Time { return noon().Add(time.Duration(seconds) * time.Second) }
-	leases := Leases{Components: []coordinationv1.Lease{leaseOf("a", at(3), at(3)), leaseOf("b", at(9), time.Time{})}, Nodes: []coordinationv1.Lease{leaseOf("n", at(5), at(5))}}
-	for _, c := range []struct{ earliest, latest, want int }{{0, 20, 5}, {7, 20, 7}, {0, 4, 4}} {
-		if got := leases.LastRenewal(at(c.earliest), at(c.latest)); !got.Equal(at(c.want)) {
-			t.Errorf("between %d and %d: %s, want %s", c.earliest, c.latest, got, at(c.want))
-		}
-	}
-}

@@ -571,7 +571,7 @@ func nodesWord(nodes []string) string {
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
 const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
-// mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
+// mostPods is how many pods of a drain plan are printed one by one.
 const mostPods = 3
 
 // DrainPlan prints a drain's plan. Unless wide, pods of a workload with the same answer are printed
@@ -586,7 +586,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
-	for _, c := range slices.Concat(x.Down, x.NotDetached) {
+	for _, c := range x.Down {
 		p.do(2, c.Do)
 	}
 	if !x.Dead {
@@ -603,13 +603,13 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		}
 		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, budgets), 0))
 	}
-	stuck := stuckGroups(&x, wide)
-	for _, volumes := range stuck {
-		p.stuckGroup(volumes)
+	for _, v := range x.Stuck {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
 	}
-	if len(groups) < len(x.Pods) || len(stuck) < len(x.Stuck) {
+	if len(groups) < len(x.Pods) {
 		p.printf("\n")
-		p.more("each pod and volume by itself")
+		p.more("each pod by itself")
 	}
 	p.unseen(x.Unseen)
 	return p.err
@@ -642,39 +642,6 @@ func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 	return groups
 }
 
-func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
-	var groups [][]facts.Volume
-	for i := range x.Stuck {
-		v := &x.Stuck[i]
-		same := func(group []facts.Volume) bool {
-			return group[0].State == v.State && group[0].Reason.Code == v.Reason.Code
-		}
-		at := slices.IndexFunc(groups, same)
-		if at < 0 || wide || len(x.Stuck) <= mostPods {
-			groups = append(groups, []facts.Volume{*v})
-			continue
-		}
-		groups[at] = append(groups[at], *v)
-	}
-	return groups
-}
-
-func (p *page) stuckGroup(volumes []facts.Volume) {
-	v := &volumes[0]
-	if len(volumes) == 1 {
-		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
-		p.reasons(2, []facts.Reason{*v.Reason})
-		return
-	}
-	p.printf("\n%s  %s\n", p.s.paint(bold, fmt.Sprintf("%d volumes", len(volumes))), v.State)
-	var names []string
-	for i := range volumes {
-		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
-	}
-	p.line(2, "volumes", facts.Some(names, few))
-	p.reasons(2, []facts.Reason{*v.Reason})
-}
-
 // drainKey is the same for pods of a workload with the same answer, at any destination.
 func drainKey(pod *facts.DrainPod) string {
 	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
@@ -692,8 +659,6 @@ func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
 	pod := &pods[0]
 	to := "would go to " + destinations(pods)
 	switch {
-	case pod.Ends && x.Dead:
-		return p.s.paint(yellow, "is not made again elsewhere")
 	case pod.Ends:
 		return p.s.paint(yellow, "would end")
 	case pod.NotVisible:
