@@ -460,9 +460,6 @@ func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
 	s.evidence = w.Evidence
 }
 
-// changes says whether the events may change while nothing else changes.
-func (s *starting) changes() bool { return s != nil && len(s.evidence.Asked) > 0 }
-
 // PodAndClaims are a pod and its unbound claims: their events say why it does not start.
 func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
 	list := []Object{{p.Namespace, p.UID}}

@@ -3,7 +3,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,9 +67,8 @@ type Evidence struct {
 	Mislabelled []corev1.Namespace
 	// Kubelets are the asked kubelets' configurations; Asked counts the nodes with a request.
 	Kubelets Read[Kubelet]
-	// Deployments and Events are read where Moorage is not installed.
+	// Deployments are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
-	Events      Read[corev1.Event]
 	Asked       int
 	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the DaemonSets that
 	// lack pods.
@@ -252,7 +250,7 @@ func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 // readAgents reads the DaemonSet of moorage-node, and the events about its missing pods. Without the right
 // to list events these are missing.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	namespace := cmp.Or(e.World.Home, facts.DefaultHome)
+	namespace := e.World.Home
 	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
 		e.Agents.Err = err
@@ -343,24 +341,7 @@ func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) P
 	case len(e.Namespaces.Items) == 0:
 		return Probe{Skipped: "no namespace has opted in"}
 	}
-	var kept Probe
-	for i := range e.Namespaces.Items[:min(len(e.Namespaces.Items), mostTried)] {
-		p := tryPodIn(ctx, c, e.Namespaces.Items[i].Name)
-		if p.Skipped == "" && p.Err == nil {
-			return p
-		}
-		if i == 0 || kept.Err == nil && p.Err != nil {
-			kept = p // the API server's refusal says more than no attempt
-		}
-	}
-	return kept
-}
-
-// mostTried is in how many namespaces a pod is tried if they refuse it, such as by a full quota.
-const mostTried = 5
-
-func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
-	p := Probe{Namespace: namespace}
+	p := Probe{Namespace: e.Namespaces.Items[0].Name}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.Namespace, Verb: "create", Resource: "pods"},
 	}}

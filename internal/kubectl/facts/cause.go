@@ -533,7 +533,7 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	if !w.Leases.Seen {
 		return leadUnknown, time.Time{}
 	}
-	l := Lease(w.Leases.Components, name, w.home())
+	l := Lease(w.Leases.Components, name, w.Home)
 	switch {
 	case l == nil:
 		return never, time.Time{}

@@ -191,7 +191,7 @@ func (w *World) takenCause(v *Volume) *Cause {
 // nowhereCause says that no node can use a volume; nil where a node can, or nodes can't be seen.
 func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") ||
-		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) && inZones(pv, n) }) {
+		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) }) {
 		return nil
 	}
 	return &Cause{Of: OfScheduling, Code: nowhere, Message: "no node is where it can be used, such as in its zone",

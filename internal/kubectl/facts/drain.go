@@ -136,8 +136,7 @@ type DrainPod struct {
 	// Ends: no controller makes the pod again, and its volumes need no room elsewhere.
 	Ends       bool `json:"ends,omitempty"`
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Note has further facts, such as that no controller makes the pod again, or that tickets first get
-	// time to let go of its volumes.
+	// Note has further facts, such as that no controller makes the pod again.
 	Note string `json:"note,omitempty"`
 	// Nodes say why no node will do, for a pod that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
@@ -209,15 +208,13 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
 	try := trial{world: after}
 	for _, pod := range moved {
-		was := w.pods[string(originalUID(pod))]
-		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(was)}
+		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		plan.Volumes = w.roomFor(pod, rules.PodRequest(after.Snapshot, after.PodFact(pod)))
 		if why := w.doubted(pod, node); why != "" {
 			plan.note(why)
 			out.Waits++
 		} else if to, verdicts := try.place(pod); to != "" {
 			plan.To = to
-			plan.note(w.noticeBefore(was, node, to))
 		} else {
 			plan.Nodes, plan.NotVisible = verdicts, anyNotVisible(verdicts)
 			if !plan.NotVisible {
@@ -439,7 +436,7 @@ func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(success
 func (w *World) tied(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
-		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && (pv.Spec.NodeAffinity != nil || len(zonesOf(pv)) > 0) {
+		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && pv.Spec.NodeAffinity != nil {
 			list = append(list, claim.Name)
 		}
 	}
@@ -597,9 +594,6 @@ func cantBeTold(p *DrainPlan) string {
 type DrainMove struct {
 	Pod *corev1.Pod
 	To  string
-	// Notice names the tickets that get time to let go of its volumes before the next pod has them there;
-	// empty: none.
-	Notice string
 }
 
 // DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
@@ -616,8 +610,9 @@ type DrainNow struct {
 	// the fewest nodes suit, then the older. All fit at once.
 	Moves []DrainMove
 	// Stay are the pods that would find no room now, with the reason.
-	Stay    []DrainStay
-	KeptFor []string
+	Stay []DrainStay
+	// Kept: room is kept first for pods that are about to be placed.
+	Kept bool
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause
 }
@@ -645,18 +640,18 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if !w.waitsForNode(p) {
 			continue
 		}
-		if to, _ := try.place(p); to != "" {
-			out.KeptFor = append(out.KeptFor, p.Namespace+"/"+p.Name)
-		}
+		to, _ := try.place(p)
+		out.Kept = out.Kept || to != ""
 	}
 	var staying []*corev1.Pod
 	for _, s := range moved {
 		pod := w.pods[string(originalUID(s))]
 		if pod != nil && pod.DeletionTimestamp == nil {
 			staying = append(staying, s)
-		} else if to, _ := try.place(s); to != "" {
-			out.KeptFor = append(out.KeptFor, s.Namespace+"/"+s.Name)
+			continue
 		}
+		to, _ := try.place(s)
+		out.Kept = out.Kept || to != ""
 	}
 	rank := map[*corev1.Pod]int{}
 	for _, s := range staying {
@@ -671,7 +666,7 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if why := w.doubted(pod, ask.Node); why != "" {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
 		} else if to, verdicts := try.place(s); to != "" {
-			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to, Notice: w.noticeBefore(pod, ask.Node, to)})
+			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}
@@ -877,8 +872,7 @@ func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	own := nodeaffinity.GetRequiredNodeAffinity(p)
 	for _, n := range w.Nodes {
 		reached := n.Name != node && !slices.ContainsFunc(claims, func(claim string) bool {
-			pv := w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName]
-			return !inAffinity(pv, n) || !inZones(pv, n)
+			return !inAffinity(w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName], n)
 		})
 		if match, err := own.Match(n); reached && err == nil && match {
 			return false
@@ -956,45 +950,4 @@ func claimNames(p *corev1.Pod) []string {
 		}
 	}
 	return list
-}
-
-// noticeBefore names the VolumeTickets that the pod's successor waits for at another node: they have its
-// volumes elsewhere, and get time to let go (yieldNotice). Empty: none.
-func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
-	var list []string
-	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
-		v := w.Snapshot.Volume(need.Volume)
-		if v == nil || v.Access == ledger.AccessMany {
-			continue
-		}
-		for i := range v.NodeVolumes {
-			at := &v.NodeVolumes[i]
-			if at.Node == ledger.NodeName(to) {
-				continue
-			}
-			for _, u := range at.Users {
-				if notice := w.noticeOf(w.Snapshot.Ticket(u.Ticket), need.Name, drained); notice != "" {
-					list = append(list, notice)
-				}
-			}
-		}
-	}
-	return strings.Join(list, "; ")
-}
-
-// noticeOf says for how long a ticket keeps a volume that a pod needs at another node; empty: it does not.
-// With onDrain: End the cordon of its own node ends the ticket.
-func (w *World) noticeOf(t *ledger.Ticket, volume, drained string) string {
-	if t == nil || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
-		return ""
-	}
-	notice := rules.YieldNotice(w.Snapshot, t)
-	switch {
-	case rules.Asked(w.Snapshot, t, w.Now):
-		by := time.Unix(t.YieldingSince, 0).Add(notice).UTC().Format(time.RFC3339)
-		return fmt.Sprintf("its next pod waits for ticket %s, which has been asked to let go of volume %s by %s", t.ID, volume, by)
-	case notice > 0 && t.YieldingSince == 0:
-		return fmt.Sprintf("its next pod waits for up to %s for ticket %s, which is asked to let go of volume %s first", lasting(notice), t.ID, volume)
-	}
-	return ""
 }

@@ -35,28 +35,6 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// Due says whether Leases have to be read again: a Lease that was valid when it was read is not valid now.
-func (l Leases) Due(now time.Time) bool {
-	return !slices.Equal(l.Tell(l.asRead(now)), l.Tell(now))
-}
-
-// Tell is the Leases' state at a time, sorted: it changes only when a Lease expires or comes back.
-func (l Leases) Tell(now time.Time) []string {
-	var list []string
-	for i := range l.Components {
-		if Lapsed(&l.Components[i], now) == 0 {
-			list = append(list, "leads "+l.Components[i].Namespace+"/"+l.Components[i].Name)
-		}
-	}
-	for i := range l.Nodes {
-		if renews(&l.Nodes[i], now) {
-			list = append(list, "lives "+l.Nodes[i].Name)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
 // AnyNotReady says whether a node is not ready.
 func AnyNotReady(nodes []*corev1.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })

@@ -637,12 +637,8 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 			return "the topologies that StorageClass " + class.Name + " allows"
 		}
 		pv := w.pvs[claim.Spec.VolumeName]
-		switch {
-		case pv == nil:
-		case !inAffinity(pv, n):
+		if pv != nil && !inAffinity(pv, n) {
 			return "the node affinity of volume " + pv.Name
-		case !inZones(pv, n):
-			return "the zone of volume " + pv.Name
 		}
 	}
 	return ""
@@ -652,41 +648,6 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
 	csi, _ := convert.AsCSI(pv) // an untranslatable volume keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
-}
-
-// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter VolumeZone
-// compares, each pair with the older name first.
-var zoneLabels = [][2]string{
-	{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
-	{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
-}
-
-// zonesOf are the zones and regions of a PersistentVolume's labels: old volumes say their place only there.
-func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
-	zones := map[string][]string{}
-	for _, names := range zoneLabels {
-		for _, name := range names {
-			if value := pv.Labels[name]; value != "" {
-				zones[name] = strings.Split(value, "__")
-			}
-		}
-	}
-	return zones
-}
-
-// inZones says whether a node is in the zones of a volume's labels. A node without such labels is in all
-// zones.
-func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
-	zones := zonesOf(pv)
-	for _, names := range zoneLabels {
-		at := cmp.Or(n.Labels[names[0]], n.Labels[names[1]])
-		for _, name := range names {
-			if in := zones[name]; len(in) > 0 && at != "" && !slices.Contains(in, at) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // inTopologies says whether a node is in one of the topologies that a class allows; an empty list allows

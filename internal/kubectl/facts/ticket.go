@@ -201,15 +201,6 @@ func timeLeft(t *v1alpha1.VolumeTicket, now time.Time) time.Duration {
 	return max(0, time.Duration(ttl)*time.Second-counted.Truncate(time.Second))
 }
 
-// TimeLeft says in words when a ticket's time is over, unless it is renewed; empty: it has no time of its
-// own.
-func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
-	if convert.TTLSeconds(t) == 0 {
-		return ""
-	}
-	return endsIn(timeLeft(t, now))
-}
-
 func endsIn(left time.Duration) string {
 	if left == 0 {
 		return "any moment"

@@ -8,6 +8,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ type World struct {
 // NewWorld takes objects in. An object that names a volume in an unattachable way is taken in as far as it
 // can be read, as in the controller.
 func NewWorld(o Objects, now time.Time) *World {
+	o.Home = cmp.Or(o.Home, DefaultHome)
 	w := &World{
 		Objects: o, Now: now,
 		pods:       map[string]*corev1.Pod{},
@@ -342,7 +344,7 @@ func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofC
 // ended, or are being deleted, don't count.
 func (w *World) forceOff() bool {
 	for _, p := range w.Pods {
-		detaches := Own(p, w.home())
+		detaches := Own(p, w.Home)
 		if w.Arbiter.Cooperative {
 			detaches = ofControllerManager(p)
 		}
@@ -360,10 +362,3 @@ func (w *World) forceOff() bool {
 }
 
 const forceOffFlag = "--disable-force-detach-on-timeout"
-
-func (w *World) home() string {
-	if w.Home == "" {
-		return DefaultHome
-	}
-	return w.Home
-}

@@ -31,12 +31,11 @@ import (
 )
 
 type options struct {
-	base         *command.Base
-	apply        bool
-	ttl          time.Duration
-	ownNamespace string
-	driver       string
-	longhornAt   string
+	base       *command.Base
+	apply      bool
+	ttl        time.Duration
+	driver     string
+	longhornAt string
 }
 
 // NewCommand makes kubectl moorage import.
@@ -64,7 +63,7 @@ func newAttachments(b *command.Base) *cobra.Command {
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-				list := w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second))
+				list := w.UnusedAttachments(w.Home, int64(o.ttl/time.Second))
 				if len(list) > 0 && w.DetachesUnused() {
 					return list, o.base.Say(o.base.Streams.ErrOut, detaches)
 				}
@@ -111,14 +110,13 @@ func (o *options) findLonghorn(ctx context.Context, c *cluster.Cluster, w *facts
 			return nil, err
 		}
 	}
-	return w.LonghornImports(tickets, o.driver, o.ownNamespace, int64(o.ttl/time.Second)), nil
+	return w.LonghornImports(tickets, o.driver, w.Home, int64(o.ttl/time.Second)), nil
 }
 
 func (o *options) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.apply, "apply", false, "Write the tickets, and not only print them")
 	f.DurationVar(&o.ttl, "ttl", 24*time.Hour, "After how long the controller ends each ticket, unless it is renewed")
-	f.StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
 }
 
 func (o *options) run(ctx context.Context, find func(context.Context, *cluster.Cluster, *facts.World) ([]facts.Import, error)) error {

@@ -50,8 +50,11 @@ func (o *options) add(cmd *cobra.Command) {
 
 // addNode adds all flags; the node may be left out.
 func (o *options) addNode(cmd *cobra.Command, usage string) {
-	o.addCommon(cmd)
-	cmd.Flags().StringVar(&o.node, "node", "", usage)
+	o.addDryRun(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+	f.StringVar(&o.node, "node", "", usage)
 	o.complete(cmd, "node", o.base.Complete(command.Names("nodes")))
 }
 
@@ -59,13 +62,6 @@ func (o *options) complete(cmd *cobra.Command, flag string, names cobra.Completi
 	if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
-}
-
-func (o *options) addCommon(cmd *cobra.Command) {
-	o.addDryRun(cmd)
-	f := cmd.Flags()
-	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
 }
 
 func (o *options) addDryRun(cmd *cobra.Command) {
@@ -187,8 +183,7 @@ var errNotInstalled = errors.New("Moorage is not installed in this cluster, and 
 
 type attachOptions struct {
 	options
-	ttl          time.Duration
-	ownNamespace string
+	ttl time.Duration
 }
 
 // NewAttachCommand makes kubectl moorage attach.
@@ -206,7 +201,6 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 	}
 	o.add(cmd)
 	cmd.Flags().DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket")
-	cmd.Flags().StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
 	return cmd
 }
 
@@ -228,7 +222,7 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ticket, err := w.ManualTicket(pv, o.node, o.ownNamespace, int64(o.ttl/time.Second))
+	ticket, err := w.ManualTicket(pv, o.node, w.Home, int64(o.ttl/time.Second))
 	if err != nil {
 		return err
 	}
@@ -245,24 +239,15 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), pv, o.node, leaves)
+	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, lasts(ticket, created, o.ttl), pv, o.node, leaves)
 }
 
-// lasts is for how long a ticket has its volumes: an existing ticket has the rest of its own time, not the
-// requested time.
-func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
+// lasts is for how long a ticket has its volumes: a ticket that was there already has a time of its own.
+func lasts(ticket *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
 	if created {
 		return fmt.Sprintf(" for %s", ttl)
 	}
-	renew := fmt.Sprintf("unless it is renewed: `kubectl moorage ticket renew %s -n %s`", asked.Name, asked.Namespace)
-	t, err := c.Moorage.VolumeTickets(asked.Namespace).Get(ctx, asked.Name, metav1.GetOptions{})
-	if err != nil {
-		return " by a ticket that was there already, and ends when its own time is over, " + renew
-	}
-	if left := facts.TimeLeft(t, c.Clock()); left != "" {
-		return fmt.Sprintf(" by a ticket that was there already, and ends %s, %s", left, renew)
-	}
-	return " by a ticket that was there already"
+	return fmt.Sprintf(" by a ticket that was there already. When it ends: `kubectl moorage ticket explain %s -n %s`", ticket.Name, ticket.Namespace)
 }
 
 // create writes the ticket, and says whether it is new. An existing ticket is the same request.

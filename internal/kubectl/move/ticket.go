@@ -153,10 +153,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !created {
-		return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), o.lasts(ctx, c, ticket, created, o.ttl), leaves)
-	}
-	return o.say("%s has its volumes%s, for %s unless it is renewed%s", name, o.at(ctx, c, name), o.ttl, leaves)
+	return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), lasts(ticket, created, o.ttl), leaves)
 }
 
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {

@@ -742,17 +742,10 @@ func Findings(w io.Writer, s Style, list []Finding, all bool) error {
 			c = red
 		}
 		const label = 17
-		p.printf("%s %s\n", s.paint(c, f.Sign+" "+pad(f.Check, label-3)), s.Wrap(f.Message, label))
+		p.printf("%s %s\n", s.paint(c, fmt.Sprintf("%s %-*s", f.Sign, label-3, f.Check)), s.Wrap(f.Message, label))
 		p.line(2, "evidence", f.Evidence)
 		p.line(2, "fix", f.Fix)
 	}
 	p.printf("%s\n", s.paint(faint, number(good)+" of "+number(len(list))+" are as they should be"))
 	return p.err
-}
-
-func pad(text string, width int) string {
-	for len([]rune(text)) < width {
-		text += " "
-	}
-	return text
 }

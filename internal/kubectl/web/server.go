@@ -48,9 +48,7 @@ func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
-func (s *server) handler(token, host string) http.Handler {
-	return &guard{token: token, host: host, next: s.routes()}
-}
+func (s *server) handler(token string) http.Handler { return &guard{token: token, next: s.routes()} }
 
 func (s *server) routes() http.Handler {
 	router := mux.NewRouter().SkipClean(true)
@@ -224,9 +222,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // send requests to localhost: they lack the token, or name another host (DNS rebinding) or another origin.
 type guard struct {
 	token string
-	// host is the requested address by name; loopback is always right.
-	host string
-	next http.Handler
+	next  http.Handler
 }
 
 // ServeHTTP answers a request, or refuses it.
@@ -242,7 +238,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A refused client keeps no connection: other users of this machine have no token.
 	h.Set("Connection", "close")
 	switch {
-	case refused(w, r, g.host):
+	case refused(w, r):
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
@@ -263,16 +259,16 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // its browser.
 func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !refused(w, r, "") {
+		if !refused(w, r) {
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
 // refused refuses a request that names another host, or comes from a website.
-func refused(w http.ResponseWriter, r *http.Request, host string) bool {
+func refused(w http.ResponseWriter, r *http.Request) bool {
 	switch {
-	case !rightHost(r.Host, host):
+	case !rightHost(r.Host):
 		http.Error(w, "this is served for localhost only", http.StatusMisdirectedRequest)
 	case !sameOrigin(r):
 		http.Error(w, "requests of other websites are refused", http.StatusForbidden)
@@ -282,23 +278,16 @@ func refused(w http.ResponseWriter, r *http.Request, host string) bool {
 	return true
 }
 
-// rightHost says whether a request names this machine, or the requested address. The port may differ, as in
-// an SSH tunnel. A website with a name that resolves to 127.0.0.1 still sends its name.
-func rightHost(host, asked string) bool {
+// rightHost says whether a request names this machine. The port may differ, as in an SSH tunnel. A website
+// with a name that resolves to 127.0.0.1 still sends its name.
+func rightHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
 	name = strings.Trim(name, "[]")
-	if strings.EqualFold(name, "localhost") || asked != "" && strings.EqualFold(name, asked) {
-		return true
-	}
 	address, err := netip.ParseAddr(name)
-	if err != nil {
-		return false
-	}
-	all, err := netip.ParseAddr(asked)
-	return address.IsLoopback() || err == nil && all.IsUnspecified()
+	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
 }
 
 // sameOrigin says whether a request comes from the page itself, or from a typed address or a followed link.
