@@ -17,6 +17,7 @@ package archive
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -108,19 +109,12 @@ func (w *Writer) Close() error { return errors.Join(w.tar.Close(), w.zip.Close()
 
 // ObjectsFile is the name of the file with a resource's objects.
 func ObjectsFile(r schema.GroupVersionResource) string {
-	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, groupName(r.Group), r.Version, r.Resource)
+	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, cmp.Or(r.Group, "core"), r.Version, r.Resource)
 }
 
 // DiscoveryFile is the name of the file with the answer to a path, such as /apis.
 func DiscoveryFile(url string) string {
 	return discoveryFolder + "/" + strings.ReplaceAll(strings.Trim(url, "/"), "/", "_") + ".json"
-}
-
-func groupName(group string) string {
-	if group == "" {
-		return "core"
-	}
-	return group
 }
 
 // Archive is an archive that was read. Safe for parallel use.

@@ -173,7 +173,7 @@ func (e *NotFoundError) Error() string { return e.Message }
 func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
-			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, inside(namespace), u.Message)
+			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, Inside(namespace), u.Message)
 		}
 	}
 	message := fmt.Sprintf("%s %q not found", resource, name)
@@ -215,7 +215,8 @@ func Ended(text string) string {
 	return text + "."
 }
 
-func inside(namespace string) string {
+// Inside is the flag for a namespace in a command; empty without a namespace.
+func Inside(namespace string) string {
 	if namespace == "" {
 		return ""
 	}

@@ -121,7 +121,11 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 		return nil, err
 	}
 	e := &Evidence{World: world, Skew: c.Skew()}
-	e.Version, e.VersionErr = serverVersion(c)
+	if v, err := c.Kube.Discovery().ServerVersion(); err != nil {
+		e.VersionErr = err
+	} else {
+		e.Version = v.GitVersion
+	}
 	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
 	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal, readAgents} {
@@ -143,14 +147,6 @@ func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list 
 		return
 	}
 	r.Items = items(l)
-}
-
-func serverVersion(c *cluster.Cluster) (string, error) {
-	v, err := c.Kube.Discovery().ServerVersion()
-	if err != nil {
-		return "", err
-	}
-	return v.GitVersion, nil
 }
 
 // readServed reads the resources of the needed groups. A group that is not served has none.
@@ -279,7 +275,7 @@ const (
 // get nodes/proxy, which few users should have.
 func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, node := range e.World.Nodes {
-		if len(e.Kubelets.Items) == askedKubelets || !isReady(node) {
+		if len(e.Kubelets.Items) == askedKubelets || !facts.Ready(node) {
 			continue
 		}
 		e.Asked++
@@ -317,15 +313,6 @@ func parseConfigz(node string, raw []byte) (Kubelet, error) {
 		Node: node, NodeStatusUpdateFrequency: answer.Config.Update.Duration, NodeStatusReportFrequency: answer.Config.Report.Duration,
 		EnableControllerAttachment: answer.Config.Managed == nil || *answer.Config.Managed,
 	}, nil
-}
-
-func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // tryPod has the API server admit a pod that it does not keep: only this shows whether it reaches the

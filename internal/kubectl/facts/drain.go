@@ -97,19 +97,11 @@ func (p *DrainPlan) thatStay() string {
 		}
 	}
 	text := ""
-	switch n := len(stay); n {
-	case 0:
-	case 1:
-		text += " 1 VolumeTicket there stays until somebody ends it: " + stay[0] + "."
-	default:
-		text += fmt.Sprintf(" %d VolumeTickets there stay until somebody ends them: %s.", n, strings.Join(stay[:min(n, fewTickets)], ", "))
+	if n := len(stay); n > 0 {
+		text += fmt.Sprintf(" %s there %s until somebody ends %s: %s.", Count(n, "VolumeTicket"), verb(n, "stays", "stay"), verb(n, "it", "them"), strings.Join(stay[:min(n, fewTickets)], ", "))
 	}
-	switch n := len(leave); n {
-	case 0:
-	case 1:
-		text += " 1 VolumeTicket leaves with the cordon: " + leave[0] + "."
-	default:
-		text += fmt.Sprintf(" %d VolumeTickets leave with the cordon: %s.", n, strings.Join(leave[:min(n, fewTickets)], ", "))
+	if n := len(leave); n > 0 {
+		text += fmt.Sprintf(" %s %s with the cordon: %s.", Count(n, "VolumeTicket"), verb(n, "leaves", "leave"), strings.Join(leave[:min(n, fewTickets)], ", "))
 	}
 	return text
 }
@@ -534,27 +526,20 @@ func whyWait(p *DrainPlan) string {
 
 // thatMove counts the pods of a plan that are made again, and says so where some are not.
 func thatMove(p *DrainPlan) string {
-	ending := p.ending()
-	pods := Count(len(p.Pods)-ending, "pod")
-	switch {
-	case ending == 0:
-		return pods
-	case len(p.Pods)-ending == 1:
-		return pods + " that is made again"
+	again := len(p.Pods) - p.ending()
+	if again == len(p.Pods) {
+		return Count(again, "pod")
 	}
-	return pods + " that are made again"
+	return Count(again, "pod") + " that " + verb(again, "is", "are") + " made again"
 }
 
 // thatEnd counts the pods of a plan that no controller makes again, as a sentence after others.
 func thatEnd(p *DrainPlan) string {
-	switch n := p.ending(); n {
-	case 0:
+	n := p.ending()
+	if n == 0 {
 		return ""
-	case 1:
-		return " 1 pod with volumes would end: no controller makes it again."
-	default:
-		return fmt.Sprintf(" %d pods with volumes would end: no controller makes them again.", n)
 	}
+	return fmt.Sprintf(" %s with volumes would end: no controller makes %s again.", Count(n, "pod"), verb(n, "it", "them"))
 }
 
 func (p *DrainPlan) needForce() string {

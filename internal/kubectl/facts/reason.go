@@ -59,6 +59,15 @@ func (r Requester) String() string {
 	return kind + r.Namespace + "/" + r.Name
 }
 
+// Names names requesters, as messages do.
+func Names(list []Requester) string {
+	var parts []string
+	for _, r := range list {
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
 func requester(r ledger.Requester) Requester {
 	kind := v1alpha1.TicketKindPod
 	if r.Ticket {

@@ -228,7 +228,7 @@ func (w *World) ListVolumes(namespace string) []Volume {
 			continue
 		}
 		described := w.Volume(v.ID)
-		if namespace != "" && !inNamespace(described.Claim, namespace) {
+		if namespace != "" && !strings.HasPrefix(described.Claim, namespace+"/") {
 			continue
 		}
 		list = append(list, described)
@@ -305,10 +305,6 @@ func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
 	v.State = state
 	v.Nodes = append(v.Nodes, NodeVolume{Node: p.Spec.NodeName, State: state, Attached: true, Users: []User{{Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, "Bound"}}})
 	return true
-}
-
-func inNamespace(claim, namespace string) bool {
-	return len(claim) > len(namespace) && claim[:len(namespace)] == namespace && claim[len(namespace)] == '/'
 }
 
 // Ticket is a request that volumes be at a node.

@@ -247,8 +247,8 @@ type Objects struct {
 	Home string
 }
 
-// Add puts an object into the list of its kind; false for a kind that is not used here.
-func (o *Objects) Add(object runtime.Object) bool {
+// Add puts an object into the list of its kind, and leaves out a kind that is not used here.
+func (o *Objects) Add(object runtime.Object) {
 	switch object := object.(type) {
 	case *corev1.Pod:
 		o.Pods = append(o.Pods, object)
@@ -274,10 +274,7 @@ func (o *Objects) Add(object runtime.Object) bool {
 		o.Policies = append(o.Policies, object)
 	case *v1alpha1.NodeVolumes:
 		o.NodeVolumes = append(o.NodeVolumes, object)
-	default:
-		return false
 	}
-	return true
 }
 
 // Unseen is a kind of object that could not be listed, in full or at all.

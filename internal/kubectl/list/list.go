@@ -95,8 +95,8 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 	if err := screen.Down(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.ControllersDown(), w.Now); err != nil {
 		return err
 	}
-	if l.words && w.Served() {
-		if err := screen.Words(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.WordsUnseen); err != nil {
+	if l.words && w.Served() && w.WordsUnseen != nil {
+		if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), []facts.Unseen{*w.WordsUnseen}); err != nil {
 			return err
 		}
 	}

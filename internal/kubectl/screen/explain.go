@@ -139,7 +139,7 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	if v.Holder != nil && !held(v) {
 		who := "no pod uses it"
 		if len(v.Holder.For) > 0 {
-			who = "for " + all(v.Holder.For)
+			who = "for " + facts.Names(v.Holder.For)
 		}
 		p.line(2, "holder", v.Holder.Node+p.since(v.Holder.Since)+", "+who)
 	}
@@ -249,15 +249,6 @@ func (p *page) told(list []facts.Told) {
 	}
 }
 
-// Words says in one line that the nodes' own reports can't be seen, where that is true.
-func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
-	p := &page{w: w, s: s}
-	if unseen != nil {
-		p.unseen([]facts.Unseen{*unseen})
-	}
-	return p.err
-}
-
 // Down prints that components are down, as explain does for their dependents.
 func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
@@ -322,14 +313,6 @@ func stock(missing []string) bool {
 		}
 	}
 	return own == len(missing) && own == len(facts.OwnResources())
-}
-
-func all(list []facts.Requester) string {
-	var parts []string
-	for _, r := range list {
-		parts = append(parts, r.String())
-	}
-	return strings.Join(parts, ", ")
 }
 
 // Storage prints where a claim's or PersistentVolume's volume is.

@@ -97,18 +97,11 @@ func (d *details) explained(ctx context.Context, kind, namespace, name string) (
 	if err != nil {
 		return Detail{}, err
 	}
-	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: []string{d.command("explain " + kind + "/" + name + inside(namespace) + " -o wide")}}
+	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: []string{d.command("explain " + kind + "/" + name + command.Inside(namespace) + " -o wide")}}
 	if value, ok := x.Value.(facts.Storage); ok {
 		out.Volume = value.Volume
 	}
 	return out, nil
-}
-
-func inside(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " -n " + namespace
 }
 
 func (d *details) command(line string) string { return d.style.Linked("kubectl moorage " + line) }
@@ -159,7 +152,7 @@ func (d *details) ticket(namespace, name string) (Detail, error) {
 	if !ok {
 		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
 	}
-	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: []string{d.command("tickets" + inside(namespace))}}
+	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: []string{d.command("tickets" + command.Inside(namespace))}}
 	if len(t.Reasons) > 0 {
 		r := t.Reasons[0]
 		out.Cause = r.Cause()
