@@ -8,13 +8,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -26,57 +24,6 @@ func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: "uid-of-it"},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: kind, NodeName: node, Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}}, TTLSeconds: new(int64(3600))},
 		Status:     v1alpha1.VolumeTicketStatus{Conditions: append([]metav1.Condition{yes(v1alpha1.TicketGranted), yes(v1alpha1.TicketSatisfied)}, more...)}}
-}
-
-// detach of a claim, without the right to read PersistentVolumes, ends every Manual ticket for it at the
-// node, names the pods that still use it there, and names the missing right instead of saying that there is
-// no ticket.
-func TestDetachWithoutPersistentVolumes(t *testing.T) {
-	const tickets, claims, pods = "volumetickets shop", "persistentvolumeclaims shop", "pods shop"
-	name := facts.ManualName("pv-data", "worker-2")
-	for what, test := range map[string]struct {
-		ticket string
-		used   bool
-		rights []string
-		code   int
-		says   string
-		ended  bool
-	}{
-		"a ticket of another name":    {"by-me", false, []string{tickets, claims}, 0, "pv-data leaves worker-2", true},
-		"a pod uses it, too":          {name, true, []string{tickets, claims, pods}, 2, "pv-data stays at worker-2, where it is in use: pod shop/db", true},
-		"tickets may not be listed":   {name, false, []string{claims}, 1, "the right to list volumetickets.moorage.dev is missing", false},
-		"a ticket of somebody's type": {"backup", false, []string{tickets, claims}, 2, "no ticket in namespace shop has pv-data attached to worker-2 by hand", false},
-	} {
-		server, now := load(t, "testdata/ticket-told")
-		kind := v1alpha1.TicketManual
-		if test.ticket == "backup" {
-			kind = v1alpha1.TicketBackup
-		}
-		server.Put("volumetickets", grantedTicket("shop", test.ticket, kind, "worker-2", "data"))
-		if test.used {
-			p := labelled("shop", "db")
-			p.Spec.NodeName = "worker-2"
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
-			server.Put("pods", p)
-		}
-		forbid(server, test.rights...)
-		out, errors, code := run(t.Context(), server, now, "detach", "pvc/data", "-n", "shop", "--node", "worker-2")
-		ended := !server.Get("volumetickets", "shop", test.ticket, &v1alpha1.VolumeTicket{})
-		if text := strings.Join(strings.Fields(out+errors), " "); code != test.code || !strings.Contains(text, test.says) || ended != test.ended {
-			t.Errorf("%s: exit code %d, ended %v: %s", what, code, ended, text)
-		}
-	}
-}
-
-// attach names a detach command that its user may run.
-func TestAttachNamesTheClaim(t *testing.T) {
-	server, now := load(t, "testdata/ticket-told")
-	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
-	server.Put("volumetickets", grantedTicket("shop", facts.ManualName("pv-data", "worker-2"), v1alpha1.TicketManual, "worker-2", "data"))
-	out, errors, code := run(t.Context(), server, now, "attach", "pvc/data", "-n", "shop", "--node", "worker-2")
-	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "To end it sooner: kubectl moorage detach pvc/data -n shop --node worker-2") {
-		t.Errorf("exit code %d: %s%s", code, text, errors)
-	}
 }
 
 // A ticket is Moorage's own for an operation by its name, owner and shape. Its labels are no proof, since

@@ -219,30 +219,7 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 	silent := uncordoned(t, server, "worker-1")
 	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
 	server.Put("nodes", silent)
-	expect(2, "a drain ends nothing there, and 1 of 1 pod that is made again would wait elsewhere", "pod shop/a is not made again elsewhere", "pod shop/b ✗ would wait")
-}
-
-// A plan says that the volumes of ending pods stay attached while the detaching component is down, and does
-// not count these pods as waiting. It does not repeat the causes for moving pods.
-func TestDrainPlanOfBarePodsWhileNobodyDetaches(t *testing.T) {
-	const lease, down = "external-attacher-leader-disk-example-com", "moorage-controller is down: nothing is attached or detached meanwhile"
-	server, now := load(t, "testdata/drain-controller-down")
-	plan := func(code int, want, not string) {
-		t.Helper()
-		out, stderr, got := run(t.Context(), server, now, "drain-plan", "worker-1")
-		text := strings.Join(strings.Fields(out), " ")
-		if got != code || !strings.Contains(text, want) || strings.Contains(text, not) {
-			t.Errorf("exit code %d, want %q and not %q: %s%s", got, want, not, out, stderr)
-		}
-	}
-	plan(2, "its pods would wait: ", "would stay attached")
-	bare(t, server, "db")
-	plan(2, "1 pod with volumes would end: no controller makes it again. Its volumes would stay attached there: the attacher of driver disk.example.com is down", "would wait")
-	server.Remove("leases", "csi", lease)
-	plan(2, "Its volumes would stay attached there: "+down, "would wait")
-	plan(2, "do See why: kubectl get pods -A -l app.kubernetes.io/component=controller", "would wait")
-	server.Remove("leases", "moorage-system", "moorage-controller")
-	plan(2, "1 pod with volumes would end: no controller makes it again. A drain needs --force because of shop/db.", "would stay attached")
+	expect(2, "it is not ready: a drain ends nothing there.")
 }
 
 // With --dry-run=server the API server is asked to evict each pod as a dry run, and the output has its

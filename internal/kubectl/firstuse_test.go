@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -159,20 +157,11 @@ func TestVersionWithoutACluster(t *testing.T) {
 	}
 }
 
-// version finds a Moorage without pods by its kinds and Leases.
+// version finds a Moorage without pods by its kinds.
 func TestVersionWithoutPods(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	server.Remove("pods", "shop", "db")
-	front := discovering(t, server)
-	if out, errs, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "its CRDs are installed; no component leads") {
-		t.Errorf("output %q, errors %q", out, errs)
-	}
-	at, seconds, holder := metav1.NewMicroTime(now.Add(-time.Second)), int32(15), "one"
-	server.Put("leases", &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: v1alpha1.ControllerName},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds},
-	})
-	if out, errs, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "leading: moorage-controller") {
+	if out, errs, _ := run(t.Context(), discovering(t, server), now, "version"); !strings.Contains(out, "its CRDs are installed; no pod of it") {
 		t.Errorf("output %q, errors %q", out, errs)
 	}
 }

@@ -17,23 +17,22 @@ package archive
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -41,16 +40,8 @@ import (
 // Format is the version of the layout. Open refuses newer ones.
 const Format = 1
 
-// mostFiles bounds the files that are read from an archive: there is a file for each resource and each
-// discovery document. mostBytes bounds their total size: a bundle may come from a stranger.
-const (
-	mostFiles = 1000
-	mostBytes = 1 << 30
-)
-
-// The years that the time of an archive may be in: every time computed from it then has a text in JSON,
-// which knows four digits.
-const firstYear, lastYear = 1970, 9000
+// mostBytes bounds what is read from an archive: a bundle may come from a stranger.
+const mostBytes = 1 << 30
 
 // About describes an archive.
 type About struct {
@@ -118,19 +109,12 @@ func (w *Writer) Close() error { return errors.Join(w.tar.Close(), w.zip.Close()
 
 // ObjectsFile is the name of the file with a resource's objects.
 func ObjectsFile(r schema.GroupVersionResource) string {
-	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, groupName(r.Group), r.Version, r.Resource)
+	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, cmp.Or(r.Group, "core"), r.Version, r.Resource)
 }
 
 // DiscoveryFile is the name of the file with the answer to a path, such as /apis.
 func DiscoveryFile(url string) string {
 	return discoveryFolder + "/" + strings.ReplaceAll(strings.Trim(url, "/"), "/", "_") + ".json"
-}
-
-func groupName(group string) string {
-	if group == "" {
-		return "core"
-	}
-	return group
 }
 
 // Archive is an archive that was read. Safe for parallel use.
@@ -143,41 +127,27 @@ type Archive struct {
 	lists map[string]*unstructured.UnstructuredList // of objects, by file
 }
 
-// Open reads an archive until ctx ends. The error describes the file's fault.
-func Open(ctx context.Context, file string) (*Archive, error) {
+// Open reads an archive. The error describes the file's fault.
+func Open(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	a, err := read(ctx, f)
+	a, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no bundle; if it is cut off, have it sent again: %w", file, err)
 	}
 	return a, nil
 }
 
-// until is a reader that ends with an error once a context has.
-type until struct {
-	context.Context
-	io.Reader
-}
-
-// Read reads on.
-func (u until) Read(p []byte) (int, error) {
-	if err := u.Err(); err != nil {
-		return 0, err
-	}
-	return u.Reader.Read(p)
-}
-
-func read(ctx context.Context, r io.Reader) (*Archive, error) {
+func read(r io.Reader) (*Archive, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
 	a := &Archive{files: map[string][]byte{}, left: mostBytes, lists: map[string]*unstructured.UnstructuredList{}}
-	for files := tar.NewReader(until{ctx, zip}); ; {
+	for files := tar.NewReader(zip); ; {
 		header, err := files.Next()
 		if err == nil {
 			err = a.take(path.Clean(header.Name), files)
@@ -196,9 +166,6 @@ func read(ctx context.Context, r io.Reader) (*Archive, error) {
 func (a *Archive) take(name string, content io.Reader) error {
 	if folder := path.Dir(name); name != aboutFile && folder != discoveryFolder && folder != objectsFolder {
 		return nil
-	}
-	if len(a.files) == mostFiles {
-		return fmt.Errorf("it has more than %d files", mostFiles)
 	}
 	raw, err := io.ReadAll(io.LimitReader(content, a.left+1))
 	if err != nil {
@@ -221,15 +188,7 @@ func (a *Archive) about() error {
 	if a.About.Format != Format {
 		return fmt.Errorf("its format is %d, and this program reads format %d: use the release that wrote it, %q", a.About.Format, Format, a.About.Client)
 	}
-	if !inRange(a.About.Taken) {
-		return fmt.Errorf("it was taken in the year %d", a.About.Taken.UTC().Year())
-	}
 	return nil
-}
-
-func inRange(t time.Time) bool {
-	year := t.UTC().Year()
-	return year >= firstYear && year <= lastYear
 }
 
 // Now is the time of an archive's objects.
@@ -278,37 +237,8 @@ func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.Unstructure
 	return list, nil
 }
 
-// Objects is all objects of a resource; typed makes each from its content. Errors are the API server's, or
-// such as it would have given.
-func (a *Archive) Objects(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error) {
-	if u := a.unread(Path(r)); u != nil {
-		return nil, &apierrors.StatusError{ErrStatus: u.Status}
-	}
-	list, err := a.list(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case list == nil:
-		return nil, apierrors.NewNotFound(r.GroupResource(), "")
-	}
-	objects := make([]runtime.Object, 0, len(list.Items))
-	for _, o := range list.Items {
-		object, err := typed(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s/%s: %w", ObjectsFile(r), o.GetNamespace(), o.GetName(), err)
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
-var namesOthers = map[string]bool{
-	"nodeName": true, "nominatedNodeName": true, "claimName": true, "persistentVolumeName": true,
-}
-
-var listsContainers = map[string]bool{
-	"containers": true, "initContainers": true, "containerStatuses": true, "initContainerStatuses": true,
-}
+// namesOthers are the fields with the name of another object.
+var namesOthers = []string{"nodeName", "nominatedNodeName", "claimName", "persistentVolumeName", "volumeName"}
 
 // possible says why a name in an object is impossible. No API server would have accepted it, and suggested
 // commands are printed with these names. Roles and their bindings may have any name, and no command names
@@ -317,73 +247,30 @@ func possible(file string, o unstructured.Unstructured) error {
 	if strings.HasPrefix(file, objectsFolder+"/"+rbacv1.GroupName+"_") {
 		return nil
 	}
-	if err := allowed(o.GetName()); err != nil {
-		return err
-	}
-	if o.GetNamespace() != "" {
-		if err := allowed(o.GetNamespace()); err != nil {
-			return err
-		}
-	}
-	if pv, _, _ := unstructured.NestedString(o.Object, "spec", "volumeName"); pv != "" {
-		if err := allowed(pv); err != nil { // a claim's
-			return err
-		}
-	}
-	for _, part := range []string{"spec", "status"} {
-		if err := possibleIn(o.Object[part]); err != nil {
-			return err
+	for _, name := range slices.Concat([]string{o.GetName(), o.GetNamespace()}, namesIn(o.Object["spec"]), namesIn(o.Object["status"])) {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("it has the name %q, which no API server lets pass", name)
 		}
 	}
 	return nil
 }
 
-func possibleIn(value any) error {
+func namesIn(value any) []string {
+	var names []string
 	switch value := value.(type) {
 	case []any:
 		for _, entry := range value {
-			if err := possibleIn(entry); err != nil {
-				return err
-			}
+			names = append(names, namesIn(entry)...)
 		}
 	case map[string]any:
 		for key, field := range value {
-			if name, ok := field.(string); ok && name != "" && namesOthers[key] {
-				if err := allowed(name); err != nil {
-					return err
-				}
+			if name, ok := field.(string); ok && slices.Contains(namesOthers, key) {
+				names = append(names, name)
 			}
-			if listsContainers[key] {
-				if err := possibleContainers(field); err != nil {
-					return err
-				}
-			}
-			if err := possibleIn(field); err != nil {
-				return err
-			}
+			names = append(names, namesIn(field)...)
 		}
 	}
-	return nil
-}
-
-func possibleContainers(list any) error {
-	entries, _ := list.([]any)
-	for _, entry := range entries {
-		container, _ := entry.(map[string]any)
-		if name, ok := container["name"].(string); ok && name != "" {
-			if err := allowed(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func allowed(name string) error {
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return fmt.Errorf("it has the name %q, which no API server lets pass", name)
-	}
-	return nil
+	return names
 }
 
 // Redacted replaces a removed value.

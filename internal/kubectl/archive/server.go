@@ -3,9 +3,8 @@
 package archive
 
 import (
-	"context"
 	"encoding/json"
-	"net"
+	"io"
 	"net/http"
 	"strings"
 
@@ -168,44 +167,41 @@ func refuse(w http.ResponseWriter, status metav1.Status) {
 	_ = json.NewEncoder(w).Encode(status) // the client has gone
 }
 
-// Config returns a client configuration that is answered by the server, over connections within this
-// process: no other process can read the archive. They end with ctx.
-func (s *Server) Config(ctx context.Context) *rest.Config {
-	connections := make(chan net.Conn)
-	server := &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }}
-	listener := &pipes{connections: connections, done: ctx.Done()}
-	go func() { _ = server.Serve(listener) }()
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	return &rest.Config{Host: "http://archive", Dial: func(dialing context.Context, _, _ string) (net.Conn, error) {
-		here, there := net.Pipe()
-		select {
-		case connections <- there:
-			return here, nil
-		case <-dialing.Done():
-			return nil, dialing.Err()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
+// Config returns a client configuration that the server answers within this process.
+func (s *Server) Config() *rest.Config { return &rest.Config{Host: "http://archive", Transport: s} }
+
+// RoundTrip answers a request; a watch lasts until its context ends.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, to := io.Pipe()
+	w := &response{header: http.Header{}, code: make(chan int, 1), body: to}
+	go func() {
+		s.ServeHTTP(w, r)
+		_ = to.Close() // it never fails
+	}()
+	return &http.Response{StatusCode: <-w.code, Header: w.header, Body: body, ContentLength: -1, Request: r}, nil
 }
 
-type pipes struct {
-	connections <-chan net.Conn
-	done        <-chan struct{}
+// response is the server's side of an answer.
+type response struct {
+	header http.Header
+	begun  bool
+	code   chan int
+	body   *io.PipeWriter
 }
 
-// Accept waits for the next connection.
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.connections:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
+// Header is the answer's header.
+func (r *response) Header() http.Header { return r.header }
+
+// WriteHeader begins the answer.
+func (r *response) WriteHeader(code int) {
+	if !r.begun {
+		r.begun = true
+		r.code <- code
 	}
 }
 
-// Close does nothing: the context ends the listener.
-func (p *pipes) Close() error { return nil }
-
-// Addr is nowhere.
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "archive", Net: "pipe"} }
+// Write writes a part of the body.
+func (r *response) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(p)
+}

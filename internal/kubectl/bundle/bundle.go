@@ -10,11 +10,9 @@ package bundle
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -70,24 +68,15 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
 	}
-	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write, .tar.gz or .tgz; - for the output stream (default moorage-bundle-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write; - for the output stream (default moorage-bundle-TIME.tar.gz)")
 	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
 	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
 	return cmd
 }
 
-// Named is the error for an output file, named by a flag, with an ending other than a compressed tar
-// archive's.
-func Named(flag, file string) error {
-	return command.Ending(flag, file, "a compressed tar archive", ".tar.gz", ".tgz")
-}
-
 func (o options) run(ctx context.Context, b *command.Base) error {
 	if o.since <= 0 {
 		return fmt.Errorf("--since %s: a positive duration, such as 1h", o.since)
-	}
-	if err := Named("--out", o.out); err != nil {
-		return err
 	}
 	c, err := b.Connect()
 	if err != nil {
@@ -131,7 +120,7 @@ func (r resource) path() string {
 	return archive.Path(r.GroupVersionResource.GroupVersion().WithResource(path.Join("namespaces", r.namespace, r.Resource)))
 }
 
-const pageSize = 500
+const pageSize = "500"
 
 // resources are read in this order. The tickets come first: a reservation that ends between the lists is
 // then still seen as the bound pod. Secrets are not read.
@@ -292,56 +281,42 @@ func (x *collector) unread(from, in string, err error) {
 	}
 }
 
-// objects reads a resource into the archive, and returns the number of objects. They go through a temporary
-// file, since an archive asks for the size first.
+// objects reads a resource into the archive, and returns the number of objects.
 func (x *collector) objects(ctx context.Context, r resource) (int, error) {
-	file, err := os.CreateTemp("", "moorage-bundle-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(file.Name()) //nolint:errcheck // it is temporary
-	defer file.Close()           //nolint:errcheck // the same
-	l := &listFile{file: file}
-	err = x.list(ctx, r, l)
-	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" && len(r.names) == 0 && l.restart() == nil {
+	list, err := x.list(ctx, r)
+	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" && len(r.names) == 0 {
 		r.namespace = x.namespace
-		if err = x.list(ctx, r, l); err == nil {
+		if list, err = x.list(ctx, r); err == nil {
 			x.narrowed = true
 			x.unread(archive.Path(r.GroupVersionResource), r.namespace, refused)
-		} else if ctx.Err() == nil {
+		} else {
 			err = refused
 		}
 	}
 	switch {
-	case l.err != nil:
-		return 0, l.err
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
 		x.unread(archive.Path(r.GroupVersionResource), "", err)
 		return 0, nil
 	}
-	size, err := l.end()
+	raw, err := list.MarshalJSON()
 	if err != nil {
 		return 0, err
 	}
-	return l.count, x.to.Add(archive.ObjectsFile(r.GroupVersionResource), size, file)
+	return len(list.Items), x.add(archive.ObjectsFile(r.GroupVersionResource), raw)
 }
 
-// list reads a resource. The error is the API server's, or the file's.
-func (x *collector) list(ctx context.Context, r resource, to *listFile) error {
-	err := x.read(ctx, r, strconv.Itoa(pageSize), to)
-	if apierrors.IsResourceExpired(err) { // too old to be continued: once more, all at once
-		if err := to.restart(); err != nil {
-			return err
+// list reads a resource page by page, or object by object where it has names.
+func (x *collector) list(ctx context.Context, r resource) (*unstructured.UnstructuredList, error) {
+	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}}}
+	add := func(version, kind string, objects ...unstructured.Unstructured) {
+		all.SetAPIVersion(version)
+		all.SetKind(kind)
+		for _, o := range objects {
+			all.Items = append(all.Items, x.take(r, o))
 		}
-		err = x.read(ctx, r, "0", to)
 	}
-	return err
-}
-
-// read reads a resource page by page, or object by object where it has names.
-func (x *collector) read(ctx context.Context, r resource, limit string, to *listFile) error {
 	for _, name := range r.names {
 		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
 		if apierrors.IsNotFound(err) {
@@ -352,17 +327,16 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 			err = object.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		to.begin(object.GetAPIVersion(), object.GetKind()+"List")
-		to.add(x.take(r, object))
+		add(object.GetAPIVersion(), object.GetKind()+"List", object)
 	}
 	if len(r.names) > 0 {
-		return to.err
+		return all, nil
 	}
 	for next := ""; ; {
 		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).
-			Param("limit", limit).Param("labelSelector", r.labels)
+			Param("limit", pageSize).Param("labelSelector", r.labels)
 		if next != "" {
 			get = get.Param("continue", next)
 		}
@@ -372,14 +346,11 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 			err = page.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		to.begin(page.GetAPIVersion(), page.GetKind())
-		for _, object := range page.Items {
-			to.add(x.take(r, object))
-		}
-		if next = page.GetContinue(); next == "" || to.err != nil {
-			return to.err
+		add(page.GetAPIVersion(), page.GetKind(), page.Items...)
+		if next = page.GetContinue(); next == "" {
+			return all, nil
 		}
 	}
 }
@@ -398,7 +369,7 @@ func writersMatter(r resource) bool {
 
 // take is an object in the archive's form: without possible secrets, and without parts that no report uses.
 // It remembers Moorage's own pods.
-func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
+func (x *collector) take(r resource, o unstructured.Unstructured) unstructured.Unstructured {
 	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
 	if !writersMatter(r) {
 		o.SetManagedFields(nil)
@@ -406,58 +377,7 @@ func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any
 	if r.Resource == "pods" && facts.Own(&o, x.home) {
 		x.pods = append(x.pods, o)
 	}
-	return o.Object
-}
-
-// listFile is a List that is written object by object. The first error is kept.
-type listFile struct {
-	file  *os.File
-	begun bool
-	count int
-	err   error
-}
-
-func (l *listFile) write(text []byte) {
-	if l.err == nil {
-		_, l.err = l.file.Write(text)
-	}
-}
-
-func (l *listFile) begin(version, kind string) {
-	if !l.begun {
-		l.begun = true
-		l.write(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"1"},"items":[`, version, kind))
-	}
-}
-
-func (l *listFile) add(object map[string]any) {
-	separator := ",\n"
-	if l.count == 0 {
-		separator = "\n"
-	}
-	l.count++
-	raw, err := json.Marshal(object)
-	if l.err == nil {
-		l.err = err
-	}
-	l.write(append([]byte(separator), raw...))
-}
-
-func (l *listFile) restart() error {
-	l.begun, l.count = false, 0
-	_, err := l.file.Seek(0, io.SeekStart)
-	return errors.Join(err, l.file.Truncate(0))
-}
-
-// end ends the list, and returns its size in bytes with the file at its beginning.
-func (l *listFile) end() (int64, error) {
-	l.begin("v1", "List")
-	l.write([]byte("\n]}\n"))
-	size, err := l.file.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = l.file.Seek(0, io.SeekStart)
-	}
-	return size, errors.Join(l.err, err)
+	return o
 }
 
 // The pods' answers are bounded: the log of a container, or the metrics of a port, in bytes and in time,

@@ -49,15 +49,11 @@ type Cluster struct {
 	Namespace string
 	// Clock is the present time; by default the API server's, as far as its answers tell.
 	Clock func() time.Time
-	// Kept lists the ledger's objects where a file answers instead of a cluster: they need not be encoded
-	// and decoded again. Nil for a cluster.
-	Kept Kept
+	// File: a file answers instead of a cluster.
+	File bool
 
 	skew *skew
 }
-
-// Kept lists all objects of a resource; typed makes each object from its content, once.
-type Kept func(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error)
 
 // OfMoorage selects the chart's objects.
 const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf
@@ -99,7 +95,7 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 // Skew is by how much the API server's clock is ahead of this machine's. It is zero when the difference is
 // too small to show.
 func (c *Cluster) Skew() time.Duration {
-	if c.Kept != nil { // a file's answers are as old as the file
+	if c.File { // a file's answers are as old as the file
 		return 0
 	}
 	return c.skew.get()
@@ -159,20 +155,10 @@ func Refused(err error) string {
 
 type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
-	served     schema.GroupVersionResource
 	namespaced bool
-	empty      func() runtime.Object
 	reader     func(c *Cluster, namespace string) reader
 	// beside: it is shown separately, and no other fact depends on it.
 	beside bool
-}
-
-func (k kind) typed(content map[string]any) (runtime.Object, error) {
-	object := k.empty()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
-		return nil, err
-	}
-	return slim(object), nil
 }
 
 func (k kind) besideTheRest() kind {
@@ -180,13 +166,8 @@ func (k kind) besideTheRest() kind {
 	return k
 }
 
-// kindOf is a kind with objects of type T.
-func kindOf[T any, P interface {
-	*T
-	runtime.Object
-}](served schema.GroupVersion, plural string, namespaced bool, reader func(c *Cluster, namespace string) reader) kind {
-	r := served.WithResource(plural)
-	return kind{resource: r.GroupResource().String(), served: r, namespaced: namespaced, empty: func() runtime.Object { return P(new(T)) }, reader: reader}
+func kindOf(served schema.GroupVersion, plural string, namespaced bool, reader func(c *Cluster, namespace string) reader) kind {
+	return kind{resource: served.WithResource(plural).GroupResource().String(), namespaced: namespaced, reader: reader}
 }
 
 type reader struct {
@@ -211,22 +192,22 @@ func readerOf[L runtime.Object](c typed[L]) reader {
 func kinds() []kind {
 	own, core, storage := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
 	return []kind{
-		kindOf[v1alpha1.VolumeTicket](own, "volumetickets", true, func(c *Cluster, ns string) reader { return readerOf(c.Moorage.VolumeTickets(ns)) }),
-		kindOf[v1alpha1.VolumeHold](own, "volumeholds", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.VolumeHolds()) }),
-		kindOf[v1alpha1.AttachPolicy](own, "attachpolicies", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.AttachPolicies()) }),
-		kindOf[corev1.Pod](core, "pods", true, func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().Pods(ns)) }),
-		kindOf[corev1.PersistentVolumeClaim](core, "persistentvolumeclaims", true, func(c *Cluster, ns string) reader {
+		kindOf(own, "volumetickets", true, func(c *Cluster, ns string) reader { return readerOf(c.Moorage.VolumeTickets(ns)) }),
+		kindOf(own, "volumeholds", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.VolumeHolds()) }),
+		kindOf(own, "attachpolicies", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.AttachPolicies()) }),
+		kindOf(core, "pods", true, func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().Pods(ns)) }),
+		kindOf(core, "persistentvolumeclaims", true, func(c *Cluster, ns string) reader {
 			return readerOf(c.Kube.CoreV1().PersistentVolumeClaims(ns))
 		}),
-		kindOf[corev1.PersistentVolume](core, "persistentvolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumes()) }),
-		kindOf[corev1.Node](core, "nodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().Nodes()) }),
-		kindOf[storagev1.StorageClass](storage, "storageclasses", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().StorageClasses()) }),
-		kindOf[storagev1.CSIDriver](storage, "csidrivers", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSIDrivers()) }),
-		kindOf[storagev1.CSINode](storage, "csinodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSINodes()) }),
-		kindOf[storagev1.VolumeAttachment](storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
+		kindOf(core, "persistentvolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumes()) }),
+		kindOf(core, "nodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().Nodes()) }),
+		kindOf(storage, "storageclasses", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().StorageClasses()) }),
+		kindOf(storage, "csidrivers", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSIDrivers()) }),
+		kindOf(storage, "csinodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSINodes()) }),
+		kindOf(storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
 			return readerOf(c.Kube.StorageV1().VolumeAttachments())
 		}),
-		kindOf[v1alpha1.NodeVolumes](own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }).besideTheRest(),
+		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }).besideTheRest(),
 	}
 }
 
@@ -300,11 +281,7 @@ type result struct {
 
 func (c *Cluster) read(ctx context.Context, k kind) result {
 	r := result{kind: k.resource}
-	if c.Kept != nil {
-		r.objects, r.err = c.Kept(k.served, k.typed)
-	} else {
-		r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
-	}
+	r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
 	if r.err == nil {
 		return r
 	}
@@ -391,8 +368,7 @@ func slim(object runtime.Object) runtime.Object {
 }
 
 // readLeases reads the components' Leases, and the nodes' Leases where a node is not ready: its advice
-// depends on whether its kubelet lives. Unreadable Leases are left out. A file's Leases are up to
-// LeasesAgain older than its time, and at least as new as their last renewal.
+// depends on whether its kubelet lives. Unreadable Leases are left out.
 func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
 	read := facts.Leases{At: c.Clock()}
 	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
@@ -404,9 +380,6 @@ func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Le
 		if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
 			read.Nodes = of
 		}
-	}
-	if c.Kept != nil {
-		read.At = read.LastRenewal(read.At.Add(-LeasesAgain), read.At)
 	}
 	return read
 }
@@ -486,9 +459,6 @@ func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
 	c.ReadStarting(ctx, w)
 	s.evidence = w.Evidence
 }
-
-// changes says whether the events may change while nothing else changes.
-func (s *starting) changes() bool { return s != nil && len(s.evidence.Asked) > 0 }
 
 // PodAndClaims are a pod and its unbound claims: their events say why it does not start.
 func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {

@@ -24,8 +24,8 @@ const (
 	idle   = 4
 )
 
-// LeasesAgain is how often Leases are read again while a cluster is followed: each is written every few
-// seconds, but the holders change rarely.
+// LeasesAgain is how often Leases and events are read again while a cluster is followed, and see is called
+// without a change: each Lease is written every few seconds, but the holders change rarely.
 const LeasesAgain = 15 * time.Second
 
 // Follow calls see with the present cluster, and again after every change, at most five times a second,
@@ -69,13 +69,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 			case <-time.After(pause):
 			}
 		case <-again.C:
-			before := leases.Tell(leases.At)
-			leases = c.readLeases(ctx, world.Nodes)
-			if slices.Equal(leases.Tell(leases.At), before) && !pods.changes() {
-				continue
-			}
-		}
-		if leases.Due(c.Clock()) {
 			leases = c.readLeases(ctx, world.Nodes)
 		}
 		began := time.Now()

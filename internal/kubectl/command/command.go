@@ -46,13 +46,13 @@ type Base struct {
 // the file's time as the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
 	if b.Flags.Bundle != "" {
-		a, err := archive.Open(context.Background(), b.Flags.Bundle)
+		a, err := archive.Open(b.Flags.Bundle)
 		if err != nil {
 			return nil, err
 		}
-		c, err := cluster.Connect(archive.NewServer(a).Config(context.Background()), b.Flags.Namespace(), b.UserAgent)
+		c, err := cluster.Connect(archive.NewServer(a).Config(), b.Flags.Namespace(), b.UserAgent)
 		if err == nil {
-			c.Clock, c.Kept = a.Now, a.Objects
+			c.Clock, c.File = a.Now, true
 		}
 		return c, err
 	}
@@ -173,7 +173,7 @@ func (e *NotFoundError) Error() string { return e.Message }
 func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
-			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, inside(namespace), u.Message)
+			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, Inside(namespace), u.Message)
 		}
 	}
 	message := fmt.Sprintf("%s %q not found", resource, name)
@@ -215,7 +215,8 @@ func Ended(text string) string {
 	return text + "."
 }
 
-func inside(namespace string) string {
+// Inside is the flag for a namespace in a command; empty without a namespace.
+func Inside(namespace string) string {
 	if namespace == "" {
 		return ""
 	}
@@ -248,19 +249,6 @@ func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
 		return nil
 	}
 	return cluster.NamesOf(list)
-}
-
-// Ending is the error for an output file, named by a flag, with a wrong ending for its content; nil for a
-// name without an ending, and for a device or pipe.
-func Ending(flag, file, what string, endings ...string) error {
-	ending := filepath.Ext(file)
-	if ending == "" || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }) {
-		return nil
-	}
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil
-	}
-	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
 }
 
 // Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for it. right

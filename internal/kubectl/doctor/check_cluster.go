@@ -19,7 +19,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -611,12 +610,10 @@ func checkRBAC(e *Evidence) []Finding {
 			list = append(list, found(Error, "there is no ClusterRole "+name, "Install the chart again.", "ClusterRole %s is missing", name))
 		case !e.bound(name):
 			list = append(list, found(Error, "no ClusterRoleBinding names it with a service account "+name, "Install the chart again.", "ClusterRole %s is bound to nobody", name))
-		case wide(role) != "":
-			list = append(list, found(Warning, wide(role), "Install the chart's roles as they are.", "ClusterRole %s grants more than Moorage needs", name))
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, ok("the roles of %d components are there, bound, and without wildcards", len(names)))
+		list = append(list, ok("the roles of %d components are there and bound", len(names)))
 	}
 	return list
 }
@@ -642,19 +639,6 @@ func (e *Evidence) bound(name string) bool {
 		}
 	}
 	return false
-}
-
-func wide(role *rbacv1.ClusterRole) string {
-	for _, rule := range role.Rules {
-		for _, list := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
-			for _, x := range list {
-				if x == "*" {
-					return fmt.Sprintf("a rule with a wildcard: verbs %v, resources %v, groups %v", rule.Verbs, rule.Resources, rule.APIGroups)
-				}
-			}
-		}
-	}
-	return ""
 }
 
 // checkAttachPolicies finds AttachPolicies that do nothing, leave a node without a slot, or leave fewer
@@ -921,17 +905,7 @@ func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	} else {
 		e.Deployments.Items = list.Items
 	}
-	selector := fields.OneTermEqualSelector("reason", attachRefused).String()
-	if list, err := c.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector}); err != nil {
-		e.Events.Err = err
-	} else {
-		e.Events.Items = list.Items
-	}
 }
-
-// attachRefused is the reason of kube-controller-manager's events on volumes that it can't attach, such as
-// volumes that are attached elsewhere.
-const attachRefused = "FailedAttachVolume"
 
 // checkSlots counts the nodes with their last slots taken: where kube-scheduler's count and the driver's
 // differ, as on nodes that have just joined, a pod hangs there.
@@ -1022,12 +996,7 @@ func checkForcedDetaches(e *Evidence) []Finding {
 			away[va.Spec.NodeName] = true
 		}
 	}
-	evidence := fmt.Sprintf("VolumeAttachments whose detach was refused: %d; ", refused)
-	if e.Events.Err != nil {
-		evidence += "events: " + e.Events.Err.Error()
-	} else {
-		evidence += fmt.Sprintf("events %s, of the last hour by default: %d", attachRefused, len(e.Events.Items))
-	}
+	evidence := fmt.Sprintf("VolumeAttachments whose detach was refused: %d", refused)
 	const fix = "kube-controller-manager's metric attachdetach_controller_forced_detaches counts them: take its increase over a day. " +
 		"Moorage detaches by force only by proof or by a policy of yours, and says so on the volume."
 	if len(away) > 0 {
@@ -1048,29 +1017,12 @@ func checkStockKubelets(e *Evidence) []Finding {
 	if e.Kubelets.Err != nil {
 		why = e.Kubelets.Err.Error()
 	}
-	evidence := why + "; " + e.heartbeats()
+	evidence := why
 	if starts := e.starts(); len(starts) > 0 {
 		evidence += fmt.Sprintf("; median from bind to the first container's start over %s with volumes: %s", facts.Count(len(starts), "pod"), starts[len(starts)/2].Round(time.Second))
 	}
 	return []Finding{found(Unknown, evidence, lowerTick,
 		"how often kubelets look at their status (nodeStatusUpdateFrequency) is not in the API; by default it is every 10 s, and half of that is added to every mount and detach")}
-}
-
-// heartbeats says when the nodes last reported. Their Leases are renewed independently and don't show that.
-func (e *Evidence) heartbeats() string {
-	var ages []time.Duration
-	for _, n := range e.World.Nodes {
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {
-				ages = append(ages, max(0, e.now().Sub(c.LastHeartbeatTime.Time)))
-			}
-		}
-	}
-	if len(ages) == 0 {
-		return "no node says when it reported last"
-	}
-	slices.Sort(ages)
-	return fmt.Sprintf("last status reports of %d nodes: up to %s ago (a kubelet writes when something has changed, or after nodeStatusReportFrequency)", len(ages), ages[len(ages)-1].Round(time.Second))
 }
 
 // starts are the times from bind to the first container's start, sorted, for pods with volumes that need an

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -136,14 +137,7 @@ func checkRights(e *Evidence) []Finding {
 	return []Finding{ok("you may read all that the commands show")}
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (e *Evidence) lease(name string) *coordinationv1.Lease {
 	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))

@@ -14,15 +14,12 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -265,32 +262,5 @@ func found(s Severity, evidence, fix, format string, args ...any) Finding {
 }
 
 func unchecked(what string, err error) []Finding {
-	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
-	if apierrors.IsForbidden(err) {
-		evidence = cluster.Refused(err)
-	} else if text := unexpected("The request for "+what, err); text != "" {
-		evidence = text
-		fix = "Run doctor again. If it stays, see what the log of the API server says of that request, or of what stands before it, such as a proxy, and check it by hand."
-	}
-	return []Finding{found(Unknown, evidence, fix, "%s could not be read", what)}
-}
-
-// unexpected words a foreign answer, such as a proxy's, which client-go calls unknown: with the request,
-// the HTTP status and its text. Empty for other errors.
-func unexpected(request string, err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return ""
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
-			continue
-		}
-		text := fmt.Sprintf("%s was answered with HTTP status %d", request, status.Status().Code)
-		if said, _, _ := strings.Cut(strings.TrimSpace(cause.Message), "\n"); said != "" && said != "unknown" {
-			text += ": " + said
-		}
-		return text
-	}
-	return ""
+	return []Finding{found(Unknown, cluster.Refused(err), "Run doctor with the right to read "+what+", or check it by hand.", "%s could not be read", what)}
 }

@@ -648,7 +648,6 @@ func TestFindings(t *testing.T) {
 		}},
 		{"role missing", "rbac", Error, "is missing", func(e *Evidence) { e.Roles.Items = e.Roles.Items[1:] }},
 		{"role not bound", "rbac", Error, "bound to nobody", func(e *Evidence) { e.RoleBinds.Items[0].Subjects[0].Name = "other" }},
-		{"role too wide", "rbac", Warning, "more than Moorage needs", func(e *Evidence) { e.Roles.Items[0].Rules[0].Verbs = []string{"*"} }},
 		{"own clock", "clock", Warning, "differs from the API server's by 1m0s", func(e *Evidence) { e.Skew = -time.Minute }},
 		{"node's clock is ahead", "clock", Warning, "the clocks of 1 node or component differ", func(e *Evidence) {
 			e.Leases.Items[2] = noted(lease("kube-node-lease", "worker-1", now().Add(time.Minute)), now())

@@ -3,10 +3,8 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,9 +67,8 @@ type Evidence struct {
 	Mislabelled []corev1.Namespace
 	// Kubelets are the asked kubelets' configurations; Asked counts the nodes with a request.
 	Kubelets Read[Kubelet]
-	// Deployments and Events are read where Moorage is not installed.
+	// Deployments are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
-	Events      Read[corev1.Event]
 	Asked       int
 	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the DaemonSets that
 	// lack pods.
@@ -124,7 +121,11 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 		return nil, err
 	}
 	e := &Evidence{World: world, Skew: c.Skew()}
-	e.Version, e.VersionErr = serverVersion(c)
+	if v, err := c.Kube.Discovery().ServerVersion(); err != nil {
+		e.VersionErr = err
+	} else {
+		e.Version = v.GitVersion
+	}
 	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
 	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal, readAgents} {
@@ -146,14 +147,6 @@ func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list 
 		return
 	}
 	r.Items = items(l)
-}
-
-func serverVersion(c *cluster.Cluster) (string, error) {
-	v, err := c.Kube.Discovery().ServerVersion()
-	if err != nil {
-		return "", err
-	}
-	return v.GitVersion, nil
 }
 
 // readServed reads the resources of the needed groups. A group that is not served has none.
@@ -253,7 +246,7 @@ func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 // readAgents reads the DaemonSet of moorage-node, and the events about its missing pods. Without the right
 // to list events these are missing.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	namespace := cmp.Or(e.World.Home, facts.DefaultHome)
+	namespace := e.World.Home
 	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
 		e.Agents.Err = err
@@ -282,24 +275,18 @@ const (
 // get nodes/proxy, which few users should have.
 func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, node := range e.World.Nodes {
-		if len(e.Kubelets.Items) == askedKubelets || !isReady(node) {
+		if len(e.Kubelets.Items) == askedKubelets || !facts.Ready(node) {
 			continue
 		}
 		e.Asked++
 		k, err := askKubelet(ctx, c, node.Name)
 		if err != nil {
 			e.Kubelets.Err = fmt.Errorf("configz of node %s: %w", node.Name, err)
-			if text := unexpected("GET "+configzOf(node.Name), err); text != "" {
-				e.Kubelets.Err = errors.New(text)
-			}
 			return // the rest would answer no better
 		}
 		e.Kubelets.Items = append(e.Kubelets.Items, k)
 	}
 }
-
-// configzOf is the path of the request that the API server passes on to a kubelet.
-func configzOf(node string) string { return "/api/v1/nodes/" + node + "/proxy/configz" }
 
 func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletsPatience)
@@ -328,20 +315,11 @@ func parseConfigz(node string, raw []byte) (Kubelet, error) {
 	}, nil
 }
 
-func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // tryPod has the API server admit a pod that it does not keep: only this shows whether it reaches the
 // webhook and trusts it.
 func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) Probe {
 	switch {
-	case c.Kept != nil:
+	case c.File:
 		return Probe{Skipped: "a file answers in the API server's place"}
 	case !wanted:
 		return Probe{Skipped: "--probe=false"}
@@ -350,24 +328,7 @@ func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) P
 	case len(e.Namespaces.Items) == 0:
 		return Probe{Skipped: "no namespace has opted in"}
 	}
-	var kept Probe
-	for i := range e.Namespaces.Items[:min(len(e.Namespaces.Items), mostTried)] {
-		p := tryPodIn(ctx, c, e.Namespaces.Items[i].Name)
-		if p.Skipped == "" && p.Err == nil {
-			return p
-		}
-		if i == 0 || kept.Err == nil && p.Err != nil {
-			kept = p // the API server's refusal says more than no attempt
-		}
-	}
-	return kept
-}
-
-// mostTried is in how many namespaces a pod is tried if they refuse it, such as by a full quota.
-const mostTried = 5
-
-func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
-	p := Probe{Namespace: namespace}
+	p := Probe{Namespace: e.Namespaces.Items[0].Name}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.Namespace, Verb: "create", Resource: "pods"},
 	}}

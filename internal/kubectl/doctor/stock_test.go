@@ -64,12 +64,8 @@ func TestForcedDetachesEvidence(t *testing.T) {
 	o := small()
 	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
 	o.Attachments[0].Status.DetachError = &storagev1.VolumeError{Message: "busy"}
-	e := &Evidence{World: facts.NewWorld(o, now()), Events: Read[corev1.Event]{Items: make([]corev1.Event, 3)}}
-	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "refused: 1; events FailedAttachVolume, of the last hour by default: 3") {
-		t.Errorf("%+v", f)
-	}
-	e.Events.Err = errors.New("forbidden")
-	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "events: forbidden") {
+	e := &Evidence{World: facts.NewWorld(o, now())}
+	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "refused: 1") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -77,7 +73,6 @@ func TestForcedDetachesEvidence(t *testing.T) {
 // Where no kubelet may be asked, the pods' delays show the cost of a kubelet's interval.
 func TestStockKubelets(t *testing.T) {
 	o := small()
-	o.Nodes[0].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now().Add(-2 * time.Minute))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
 		Spec:       corev1.PodSpec{NodeName: "worker-1", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}},
@@ -99,7 +94,7 @@ func TestStockKubelets(t *testing.T) {
 		},
 	}}
 	f := checkStockKubelets(&Evidence{World: facts.NewWorld(o, now())})[0]
-	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") || !strings.Contains(f.Evidence, "2m0s ago") {
+	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -394,7 +394,7 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 		if looked[s.Pod.UID] = true; !mayGo(s.Pod) {
 			continue
 		}
-		d.keep(s.Pod, cmp.Or(s.Why, "no other node can take its volumes: "+whyNot(d.node, s.Nodes, placed.KeptFor)), time.Time{})
+		d.keep(s.Pod, cmp.Or(s.Why, "no other node can take its volumes: "+whyNot(d.node, s.Nodes, placed.Kept)), time.Time{})
 	}
 	for _, m := range placed.Moves {
 		looked[m.Pod.UID] = true
@@ -405,9 +405,6 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 		case room > 0:
 			room--
 			due = append(due, m.Pod)
-			if m.Notice != "" {
-				d.say("%s: %s", nameOf(m.Pod), m.Notice)
-			}
 		default:
 			d.keep(m.Pod, "its turn has not come (--at-once)", time.Time{})
 		}
@@ -616,7 +613,7 @@ func hasClaims(p *corev1.Pod) bool {
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
 // whyNot is why no other node has room, shortly: each reason once.
-func whyNot(drained string, verdicts []facts.NodesVerdict, keptFor []string) string {
+func whyNot(drained string, verdicts []facts.NodesVerdict, kept bool) string {
 	var list []string
 	for _, v := range verdicts {
 		nodes := slices.DeleteFunc(slices.Clone(v.Nodes), func(n string) bool { return n == drained })
@@ -630,7 +627,7 @@ func whyNot(drained string, verdicts []facts.NodesVerdict, keptFor []string) str
 		list = append(list, fmt.Sprintf("%s (%s)", strings.Join(nodes, ", "), why))
 	}
 	text := cmp.Or(strings.Join(list, "; "), "there is none")
-	if len(keptFor) > 0 {
+	if kept {
 		text += ". Room is kept first for pods that are about to be placed"
 	}
 	return text

@@ -162,7 +162,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	if x.State == PodWaitsForVolumes {
 		return w.volumeCause(x)
 	}
-	return cmp.Or(w.quotedCause(p), w.sameVolume(p), w.silentCause(x, p))
+	return cmp.Or(w.quotedCause(p), w.silentCause(x, p))
 }
 
 // kubeletPatience is for how long a kubelet may say nothing about a pod that it could start.
@@ -212,9 +212,6 @@ func (w *World) quotedCause(p *corev1.Pod) *Cause {
 		}
 		return c
 	case e != nil && p.Status.Phase != corev1.PodRunning:
-		if same := w.sameVolume(p); same != nil {
-			return same
-		}
 		return &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: fmt.Sprintf("%s says: %s", w.teller(e, p), shortened(e.Message, e.Reason)), Do: look}
 	}
 	return nil
@@ -225,28 +222,6 @@ func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 		return who
 	}
 	return "the kubelet of " + p.Spec.NodeName
-}
-
-// sameVolume is for a pod with two PersistentVolumes that are one volume by driver and handle: its kubelet
-// mounts it once, and may wait forever for the second mount. Nil for other pods.
-func (w *World) sameVolume(p *corev1.Pod) *Cause {
-	first := map[ledger.VolumeID]*corev1.PersistentVolumeClaim{}
-	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
-		pv := w.Snapshot.PersistentVolume(claim.Spec.VolumeName)
-		if pv == nil || pv.Volume.IsZero() {
-			continue
-		}
-		other := first[pv.Volume]
-		if other == nil {
-			first[pv.Volume] = claim
-		} else if other.Spec.VolumeName != claim.Spec.VolumeName {
-			return &Cause{Of: OfMount, Code: "SameVolume", Since: waitsSince(p),
-				Message: fmt.Sprintf("its claims %s and %s have different PersistentVolumes, %s and %s, which are one volume: %s of driver %s. The kubelet mounts it once for the pod, and may wait forever for the other",
-					other.Name, claim.Name, other.Spec.VolumeName, claim.Spec.VolumeName, pv.Volume.Handle, pv.Volume.Driver),
-				Do: "Use one claim for both mounts, or give each PersistentVolume a volumeHandle of its own"}
-		}
-	}
-	return nil
 }
 
 // schedulerPatience is for how long a pod may lack its scheduler's report before this becomes the cause.
@@ -357,7 +332,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	waiting := 0
 	for i := range x.Volumes {
 		v := &x.Volumes[i]
-		if v.SafeToMount || v.NotMounted || len(v.Reasons) == 0 {
+		if v.SafeToMount || len(v.Reasons) == 0 {
 			continue
 		}
 		waiting++
@@ -547,7 +522,7 @@ func (w *World) partUnseen(resource string) bool {
 type leadership uint8
 
 const (
-	leadUnknown leadership = iota // Leases could not be read, or the component's work contradicts its own Lease
+	leadUnknown leadership = iota // Leases could not be read
 	leads
 	lapsed // its Lease ran out
 	never  // there is no such Lease
@@ -558,14 +533,12 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	if !w.Leases.Seen {
 		return leadUnknown, time.Time{}
 	}
-	l := Lease(w.Leases.Components, name, w.home())
+	l := Lease(w.Leases.Components, name, w.Home)
 	switch {
 	case l == nil:
 		return never, time.Time{}
 	case Lapsed(l, w.Leases.asRead(w.Now)) == 0:
 		return leads, time.Time{}
-	case w.worksWithout(l):
-		return leadUnknown, time.Time{}
 	}
 	return lapsed, renewedAt(l)
 }

@@ -191,7 +191,7 @@ func (w *World) takenCause(v *Volume) *Cause {
 // nowhereCause says that no node can use a volume; nil where a node can, or nodes can't be seen.
 func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") ||
-		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) && inZones(pv, n) }) {
+		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) }) {
 		return nil
 	}
 	return &Cause{Of: OfScheduling, Code: nowhere, Message: "no node is where it can be used, such as in its zone",
@@ -212,17 +212,17 @@ func podsCause(pods []PodNeed) *Cause {
 }
 
 func userOfDeadNode(pods []PodNeed) *PodNeed {
-	for i := range pods {
-		if c := pods[i].Cause; c != nil && c.Of == OfNode && pods[i].State != PodFinished {
-			return &pods[i]
-		}
-	}
-	return nil
+	return firstUser(pods, func(p *PodNeed) bool { return p.Cause.Of == OfNode && p.State != PodFinished })
 }
 
 func userNotEnded(pods []PodNeed) *PodNeed {
+	return firstUser(pods, func(p *PodNeed) bool { return p.Terminating && p.Cause.Of == OfMount })
+}
+
+// firstUser is the first pod with a cause of a kind; nil: none.
+func firstUser(pods []PodNeed, is func(*PodNeed) bool) *PodNeed {
 	for i := range pods {
-		if c := pods[i].Cause; c != nil && pods[i].Terminating && c.Of == OfMount {
+		if pods[i].Cause != nil && is(&pods[i]) {
 			return &pods[i]
 		}
 	}
@@ -300,7 +300,7 @@ func answerStorage(s *Storage) string {
 		more--
 	}
 	if more > 0 {
-		fmt.Fprintf(&b, ". %s", waitVerb(more))
+		fmt.Fprintf(&b, ". %d more %s for it", more, verb(more, "waits", "wait"))
 	}
 	return sentence(b.String())
 }
@@ -314,19 +314,12 @@ func whoWaits(s *Storage) string {
 	return "A pod"
 }
 
-func waitVerb(n int) string {
-	if n == 1 {
-		return "1 more waits for it"
-	}
-	return fmt.Sprintf("%d more wait for it", n)
-}
-
 func whereIs(v *Volume) string {
 	switch {
 	case v.Holder != nil && v.Holder.Detached():
-		return fmt.Sprintf("is to stay detached for %s (%s)", names(v.Holder.For), v.State)
+		return fmt.Sprintf("is to stay detached for %s (%s)", Names(v.Holder.For), v.State)
 	case v.Holder != nil && len(v.Holder.For) > 0:
-		return fmt.Sprintf("is held by %s for %s (%s)", v.Holder.Node, names(v.Holder.For), v.State)
+		return fmt.Sprintf("is held by %s for %s (%s)", v.Holder.Node, Names(v.Holder.For), v.State)
 	case v.Holder != nil:
 		return fmt.Sprintf("is held by %s, where no pod uses it (%s)", v.Holder.Node, v.State)
 	case len(v.Nodes) == 0:
@@ -353,12 +346,4 @@ func whereIs(v *Volume) string {
 		return "is at " + strings.Join(nodes, ", ") + "; it " + from
 	}
 	return "is at " + strings.Join(nodes, ", ")
-}
-
-func names(list []Requester) string {
-	var parts []string
-	for _, r := range list {
-		parts = append(parts, r.String())
-	}
-	return strings.Join(parts, ", ")
 }

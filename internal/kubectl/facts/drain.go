@@ -37,26 +37,21 @@ type DrainPlan struct {
 	Tickets []DrainTicket `json:"tickets,omitempty"`
 	// Stuck are volumes at the node that have no user there, and can't leave as things are.
 	Stuck []Volume `json:"stuck,omitempty"`
-	// Dead: the node is not ready, and nothing is unmounted there. Do is the remedy, empty where the node
-	// is out of service.
+	// Dead: the node is not ready, and nothing is unmounted there: the plan names no pods. Do is the
+	// remedy, empty where the node is out of service.
 	Dead bool   `json:"notReady,omitempty"`
 	Do   string `json:"do,omitempty"`
-	// KubeletLives: the node is not ready, but its kubelet still ends pods and unmounts.
-	KubeletLives bool `json:"kubeletLives,omitempty"`
 	// NotVisible are the resources that may not be listed: they leave open whether pods with seeming room
 	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down []Cause `json:"down,omitempty"`
-	// NotDetached are further components that are down: without them the volumes of ended pods stay
-	// attached at the node.
-	NotDetached []Cause  `json:"notDetached,omitempty"`
-	Unseen      []Unseen `json:"unseen,omitempty"`
+	Down   []Cause  `json:"down,omitempty"`
+	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
 // Clear says whether no known or hidden fact stands in the way of the pods.
 func (p *DrainPlan) Clear() bool {
-	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && len(p.NotDetached) == 0
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
 
 // Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, none needs
@@ -102,19 +97,11 @@ func (p *DrainPlan) thatStay() string {
 		}
 	}
 	text := ""
-	switch n := len(stay); n {
-	case 0:
-	case 1:
-		text += " 1 VolumeTicket there stays until somebody ends it: " + stay[0] + "."
-	default:
-		text += fmt.Sprintf(" %d VolumeTickets there stay until somebody ends them: %s.", n, strings.Join(stay[:min(n, fewTickets)], ", "))
+	if n := len(stay); n > 0 {
+		text += fmt.Sprintf(" %s there %s until somebody ends %s: %s.", Count(n, "VolumeTicket"), verb(n, "stays", "stay"), verb(n, "it", "them"), strings.Join(stay[:min(n, fewTickets)], ", "))
 	}
-	switch n := len(leave); n {
-	case 0:
-	case 1:
-		text += " 1 VolumeTicket leaves with the cordon: " + leave[0] + "."
-	default:
-		text += fmt.Sprintf(" %d VolumeTickets leave with the cordon: %s.", n, strings.Join(leave[:min(n, fewTickets)], ", "))
+	if n := len(leave); n > 0 {
+		text += fmt.Sprintf(" %s %s with the cordon: %s.", Count(n, "VolumeTicket"), verb(n, "leaves", "leave"), strings.Join(leave[:min(n, fewTickets)], ", "))
 	}
 	return text
 }
@@ -141,8 +128,7 @@ type DrainPod struct {
 	// Ends: no controller makes the pod again, and its volumes need no room elsewhere.
 	Ends       bool `json:"ends,omitempty"`
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Note has further facts, such as that no controller makes the pod again, or that tickets first get
-	// time to let go of its volumes.
+	// Note has further facts, such as that no controller makes the pod again.
 	Note string `json:"note,omitempty"`
 	// Nodes say why no node will do, for a pod that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
@@ -174,6 +160,9 @@ func (p *DrainPod) waitsForComponents() bool {
 // the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
+	if out.Dead {
+		return out
+	}
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == node && !stays(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && p.DeletionTimestamp == nil {
 			out.Alone = append(out.Alone, p.Namespace+"/"+p.Name)
@@ -184,56 +173,61 @@ func (w *World) DrainPlan(node string) DrainPlan {
 	return out
 }
 
+// deadPlan is for a node that is not ready: a drain evicts its pods, but no kubelet ends them or unmounts
+// anything.
+func (w *World) deadPlan(n *corev1.Node) DrainPlan {
+	out := DrainPlan{Node: n.Name, Dead: true, Unseen: w.Unseen, NotVisible: w.mayNotList()}
+	switch {
+	case w.givesUp(n):
+		out.Answer = "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
+		return out
+	case w.kubeletLives(n):
+		out.Answer = "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
+	default:
+		out.Answer = "It is not ready: a drain ends nothing there."
+	}
+	out.Do = w.ExplainNode(n).Cause.Do
+	return out
+}
+
 // DrainPlanOf is the plan of a drain of only the pods that leave.
 func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
+	if n := w.Node(node); n != nil && !w.isReady(ledger.NodeName(node)) {
+		return w.deadPlan(n)
+	}
 	leaving := func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }
 	after, moved := w.without(node, leaving, nil)
 	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
-	var tried ledger.Delta
+	try := trial{world: after}
 	for _, pod := range moved {
-		snapshot := after.Snapshot.With(&tried)
-		request := rules.PodRequest(snapshot, after.PodFact(pod))
 		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
-		plan.Volumes = w.roomFor(pod, request)
-		plan.Nodes = after.fits(snapshot, request, pod)
+		plan.Volumes = w.roomFor(pod, rules.PodRequest(after.Snapshot, after.PodFact(pod)))
 		if why := w.doubted(pod, node); why != "" {
-			plan.Nodes = nil
 			plan.note(why)
 			out.Waits++
-		} else if to := after.best(snapshot, request, plan.Nodes); to != "" {
-			plan.To, plan.Nodes = to, nil
-			plan.note(w.noticeBefore(w.pods[string(originalUID(pod))], node, to))
-			tried.Add(string(pod.UID), ledger.NodeName(to))
-		} else if plan.NotVisible = anyNotVisible(plan.Nodes); !plan.NotVisible {
-			out.Waits++
+		} else if to, verdicts := try.place(pod); to != "" {
+			plan.To = to
+		} else {
+			plan.Nodes, plan.NotVisible = verdicts, anyNotVisible(verdicts)
+			if !plan.NotVisible {
+				out.Waits++
+			}
 		}
 		out.Pods = append(out.Pods, plan)
 	}
-	end := w.endingPods(leaving)
-	out.Pods = append(out.Pods, w.ending(end)...)
+	out.Pods = append(out.Pods, w.ending(leaving)...)
 	out.Down = w.downFor(moved)
 	out.Stuck, out.Tickets = w.keptAt(node), w.drainTickets(node)
-	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
-		w.keepAtDeadNode(&out)
-	} else {
-		out.NotDetached = w.notDetached(end, node, out.Down)
-	}
 	out.Answer = answerDrain(&out)
 	return out
 }
 
-func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, p := range w.Pods {
-		if leaves(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
-			pods = append(pods, p)
-		}
-	}
+// ending are the leaving pods with volumes that no controller makes again.
+func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
+	pods := slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
+		return !leaves(p) || MadeAgain(p) || w.OwnerPod(p) != nil || w.PodFact(p).Phase == ledger.PodFinished || !w.needsRoom(p)
+	})
 	slices.SortStableFunc(pods, olderFirst)
-	return pods
-}
-
-func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
 		request := rules.PodRequest(w.Snapshot, w.PodFact(p))
@@ -301,7 +295,11 @@ func anyNotVisible(groups []NodesVerdict) bool {
 // the controller, the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
-	add := func(c *Cause) { list = withCause(list, c) }
+	add := func(c *Cause) {
+		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+			list = append(list, *c)
+		}
+	}
 	for _, p := range pods {
 		add(w.schedulerDown(p))
 		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
@@ -310,77 +308,6 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 		add(w.detacherDown())
 	}
 	return list
-}
-
-func withCause(list []Cause, c *Cause) []Cause {
-	if c == nil || slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
-		return list
-	}
-	return append(list, *c)
-}
-
-// notDetached are the components that would detach the pods' volumes from a node once the pods end, and
-// that are down. It leaves out the causes in said.
-func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
-	list := slices.Clone(said)
-	for _, p := range pods {
-		for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-			place := w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(node))
-			if place == nil || !place.HasAttachments() && !place.Reported {
-				continue
-			}
-			list = withCause(list, w.componentCause(&Reason{Code: string(rules.Detaching)}, need.Volume.Driver))
-		}
-	}
-	return list[len(said):]
-}
-
-// keepAtDeadNode marks pods as waiting if a node that is not ready keeps their volumes: a drain evicts the
-// pods, but no kubelet ends them or unmounts anything.
-func (w *World) keepAtDeadNode(out *DrainPlan) {
-	out.Dead = true
-	object := w.Node(out.Node)
-	if w.givesUp(object) {
-		return
-	}
-	view := w.ExplainNode(object)
-	out.Do, out.KubeletLives = view.Cause.Do, view.KubeletLives
-	if c := w.detacherDown(); c != nil && !slices.ContainsFunc(out.Down, func(o Cause) bool { return o.Message == c.Message }) {
-		out.Down = append(out.Down, *c)
-	}
-	for i := range out.Pods {
-		pod := &out.Pods[i]
-		if pod.To == "" || out.KubeletLives || !w.holdsExclusive(pod, out.Node) {
-			continue
-		}
-		note := "its volume may be in use at " + out.Node + " until the machine is known to be off"
-		if p := w.Pod(pod.Namespace, pod.Name); p != nil && w.onlyPodHolds(p) {
-			note = "no kubelet ends it: it keeps its volume at " + out.Node + " until it is deleted by force"
-		}
-		pod.To = ""
-		pod.note(note)
-		out.Waits++
-	}
-}
-
-// holdsExclusive says whether a pod has a volume at a node that may be at no other node.
-func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
-	p := w.Pod(pod.Namespace, pod.Name)
-	if p == nil {
-		return false
-	}
-	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-		v := w.Volume(need.Volume)
-		if v.Access == accessOf(ledger.AccessMany) {
-			continue
-		}
-		for _, at := range v.Nodes {
-			if at.Node == node && at.maybeThere() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // without is the cluster after a drain: the node is cordoned, the leaving pods have no node, and their
@@ -501,7 +428,7 @@ func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(success
 func (w *World) tied(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
-		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && (pv.Spec.NodeAffinity != nil || len(zonesOf(pv)) > 0) {
+		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && pv.Spec.NodeAffinity != nil {
 			list = append(list, claim.Name)
 		}
 	}
@@ -550,29 +477,8 @@ func (w *World) best(s ledger.Snapshot, r rules.Request, groups []NodesVerdict) 
 	return best
 }
 
-func answerDead(p *DrainPlan) string {
-	switch {
-	case p.Do == "":
-		return "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
-	case p.KubeletLives:
-		return "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
-	case len(p.Down) > 0:
-		return "It is not ready: a drain ends nothing there, and nobody takes its volumes away: " + causesSay(p.Down)
-	case p.Waits == 0 && len(p.NotVisible) > 0:
-		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
-	case p.Waits == 0 && len(p.Stuck) > 0:
-		return fmt.Sprintf("It is not ready: a drain ends nothing there, and %s can't leave it.", Count(len(p.Stuck), "volume"))
-	case p.Waits == 0:
-		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
-	}
-	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, thatMove(p))
-}
-
 func answerDrain(p *DrainPlan) string {
-	if p.Dead {
-		return answerDead(p)
-	}
-	rest := thatEnd(p) + p.thatStaysAttached() + p.needForce() + p.thatStay()
+	rest := thatEnd(p) + p.needForce() + p.thatStay()
 	if n := len(p.Stuck); n > 0 {
 		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
@@ -620,40 +526,20 @@ func whyWait(p *DrainPlan) string {
 
 // thatMove counts the pods of a plan that are made again, and says so where some are not.
 func thatMove(p *DrainPlan) string {
-	ending := p.ending()
-	pods := Count(len(p.Pods)-ending, "pod")
-	switch {
-	case ending == 0:
-		return pods
-	case len(p.Pods)-ending == 1:
-		return pods + " that is made again"
+	again := len(p.Pods) - p.ending()
+	if again == len(p.Pods) {
+		return Count(again, "pod")
 	}
-	return pods + " that are made again"
+	return Count(again, "pod") + " that " + verb(again, "is", "are") + " made again"
 }
 
 // thatEnd counts the pods of a plan that no controller makes again, as a sentence after others.
 func thatEnd(p *DrainPlan) string {
-	switch n := p.ending(); n {
-	case 0:
+	n := p.ending()
+	if n == 0 {
 		return ""
-	case 1:
-		return " 1 pod with volumes would end: no controller makes it again."
-	default:
-		return fmt.Sprintf(" %d pods with volumes would end: no controller makes them again.", n)
 	}
-}
-
-// thatStaysAttached says why the volumes of ending pods would stay attached, as a sentence after thatEnd;
-// empty: no such reason is known.
-func (p *DrainPlan) thatStaysAttached() string {
-	whose := "Their"
-	switch {
-	case len(p.NotDetached) == 0:
-		return ""
-	case p.ending() == 1:
-		whose = "Its"
-	}
-	return " " + whose + " volumes would stay attached there: " + causesSay(p.NotDetached)
+	return fmt.Sprintf(" %s with volumes would end: no controller makes %s again.", Count(n, "pod"), verb(n, "it", "them"))
 }
 
 func (p *DrainPlan) needForce() string {
@@ -693,9 +579,6 @@ func cantBeTold(p *DrainPlan) string {
 type DrainMove struct {
 	Pod *corev1.Pod
 	To  string
-	// Notice names the tickets that get time to let go of its volumes before the next pod has them there;
-	// empty: none.
-	Notice string
 }
 
 // DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
@@ -712,8 +595,9 @@ type DrainNow struct {
 	// the fewest nodes suit, then the older. All fit at once.
 	Moves []DrainMove
 	// Stay are the pods that would find no room now, with the reason.
-	Stay    []DrainStay
-	KeptFor []string
+	Stay []DrainStay
+	// Kept: room is kept first for pods that are about to be placed.
+	Kept bool
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause
 }
@@ -741,18 +625,18 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if !w.waitsForNode(p) {
 			continue
 		}
-		if to, _ := try.place(p); to != "" {
-			out.KeptFor = append(out.KeptFor, p.Namespace+"/"+p.Name)
-		}
+		to, _ := try.place(p)
+		out.Kept = out.Kept || to != ""
 	}
 	var staying []*corev1.Pod
 	for _, s := range moved {
 		pod := w.pods[string(originalUID(s))]
 		if pod != nil && pod.DeletionTimestamp == nil {
 			staying = append(staying, s)
-		} else if to, _ := try.place(s); to != "" {
-			out.KeptFor = append(out.KeptFor, s.Namespace+"/"+s.Name)
+			continue
 		}
+		to, _ := try.place(s)
+		out.Kept = out.Kept || to != ""
 	}
 	rank := map[*corev1.Pod]int{}
 	for _, s := range staying {
@@ -767,7 +651,7 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if why := w.doubted(pod, ask.Node); why != "" {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
 		} else if to, verdicts := try.place(s); to != "" {
-			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to, Notice: w.noticeBefore(pod, ask.Node, to)})
+			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}
@@ -973,8 +857,7 @@ func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	own := nodeaffinity.GetRequiredNodeAffinity(p)
 	for _, n := range w.Nodes {
 		reached := n.Name != node && !slices.ContainsFunc(claims, func(claim string) bool {
-			pv := w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName]
-			return !inAffinity(pv, n) || !inZones(pv, n)
+			return !inAffinity(w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName], n)
 		})
 		if match, err := own.Match(n); reached && err == nil && match {
 			return false
@@ -1052,45 +935,4 @@ func claimNames(p *corev1.Pod) []string {
 		}
 	}
 	return list
-}
-
-// noticeBefore names the VolumeTickets that the pod's successor waits for at another node: they have its
-// volumes elsewhere, and get time to let go (yieldNotice). Empty: none.
-func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
-	var list []string
-	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
-		v := w.Snapshot.Volume(need.Volume)
-		if v == nil || v.Access == ledger.AccessMany {
-			continue
-		}
-		for i := range v.NodeVolumes {
-			at := &v.NodeVolumes[i]
-			if at.Node == ledger.NodeName(to) {
-				continue
-			}
-			for _, u := range at.Users {
-				if notice := w.noticeOf(w.Snapshot.Ticket(u.Ticket), need.Name, drained); notice != "" {
-					list = append(list, notice)
-				}
-			}
-		}
-	}
-	return strings.Join(list, "; ")
-}
-
-// noticeOf says for how long a ticket keeps a volume that a pod needs at another node; empty: it does not.
-// With onDrain: End the cordon of its own node ends the ticket.
-func (w *World) noticeOf(t *ledger.Ticket, volume, drained string) string {
-	if t == nil || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
-		return ""
-	}
-	notice := rules.YieldNotice(w.Snapshot, t)
-	switch {
-	case rules.Asked(w.Snapshot, t, w.Now):
-		by := time.Unix(t.YieldingSince, 0).Add(notice).UTC().Format(time.RFC3339)
-		return fmt.Sprintf("its next pod waits for ticket %s, which has been asked to let go of volume %s by %s", t.ID, volume, by)
-	case notice > 0 && t.YieldingSince == 0:
-		return fmt.Sprintf("its next pod waits for up to %s for ticket %s, which is asked to let go of volume %s first", lasting(notice), t.ID, volume)
-	}
-	return ""
 }

@@ -35,45 +35,6 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// Due says whether Leases have to be read again: a Lease that was valid when it was read is not valid now.
-func (l Leases) Due(now time.Time) bool {
-	return !slices.Equal(l.Tell(l.asRead(now)), l.Tell(now))
-}
-
-// LastRenewal is when the API server received the latest renewal of all Leases; earliest and latest are its
-// bounds.
-func (l Leases) LastRenewal(earliest, latest time.Time) time.Time {
-	last := earliest
-	for _, list := range [][]coordinationv1.Lease{l.Components, l.Nodes} {
-		for i := range list {
-			if at, seen := RenewalSeen(&list[i]); seen && at.After(last) {
-				last = at
-			}
-		}
-	}
-	if last.After(latest) {
-		return latest
-	}
-	return last
-}
-
-// Tell is the Leases' state at a time, sorted: it changes only when a Lease expires or comes back.
-func (l Leases) Tell(now time.Time) []string {
-	var list []string
-	for i := range l.Components {
-		if Lapsed(&l.Components[i], now) == 0 {
-			list = append(list, "leads "+l.Components[i].Namespace+"/"+l.Components[i].Name)
-		}
-	}
-	for i := range l.Nodes {
-		if renews(&l.Nodes[i], now) {
-			list = append(list, "lives "+l.Nodes[i].Name)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
 // AnyNotReady says whether a node is not ready.
 func AnyNotReady(nodes []*corev1.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
@@ -179,54 +140,6 @@ func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 		return 0
 	}
 	return late
-}
-
-// worksWithout says whether a component was at work after its Lease ran out: it runs without a Lease, and
-// this one is left over from before.
-func (w *World) worksWithout(l *coordinationv1.Lease) bool {
-	last := w.lastDeed(l.Name)
-	return last.After(renewedAt(l)) && Lapsed(l, last) > 0
-}
-
-// lastDeed is when an object last shows a component at work that may run without a Lease; zero: no object
-// shows it.
-func (w *World) lastDeed(lease string) (last time.Time) {
-	count := func(at metav1.Time) {
-		if at.After(last) {
-			last = at.Time
-		}
-	}
-	if lease == kubeControllerManager {
-		for _, n := range w.Nodes {
-			if at, _ := lastWrite(n, "volumesAttached"); strings.HasPrefix(at.manager, kubeControllerManager) {
-				count(metav1.NewTime(at.at))
-			}
-		}
-		return last
-	}
-	for _, va := range w.Attachments {
-		if attacherLease(va.Spec.Attacher) != lease {
-			continue
-		}
-		if va.Status.Attached {
-			count(va.CreationTimestamp) // its attacher has answered since
-		}
-		if e := va.Status.AttachError; e != nil {
-			count(e.Time)
-		}
-		if e := va.Status.DetachError; e != nil {
-			count(e.Time)
-		}
-	}
-	for _, p := range w.Pods {
-		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror || schedulerLease(p) != lease {
-			continue
-		}
-		if c := podCondition(p, corev1.PodScheduled); c != nil && p.Spec.NodeName != "" {
-			count(c.LastTransitionTime)
-		}
-	}
-	return last
 }
 
 func schedulerLease(p *corev1.Pod) string {

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -79,51 +78,18 @@ func TestLapsed(t *testing.T) {
 	}
 }
 
-// The Leases' state stays the same until a Lease expires.
-func TestLeasesTellWhoLives(t *testing.T) {
-	at := func(ago time.Duration) Leases {
-		component := leaseOf("moorage-controller", noon().Add(-ago), time.Time{})
-		component.Namespace = DefaultHome
-		return Leases{Seen: true, Components: []coordinationv1.Lease{component}, Nodes: []coordinationv1.Lease{leaseOf("n", noon().Add(-ago), time.Time{})}}
-	}
-	want := []string{"leads moorage-system/moorage-controller", "lives n"}
-	if got := at(0).Tell(noon()); !slices.Equal(got, want) {
-		t.Errorf("they tell %v, want %v", got, want)
-	}
-	if got := at(10 * time.Second).Tell(noon()); !slices.Equal(got, want) {
-		t.Errorf("after another renewal they tell %v", got)
-	}
-	if got := at(2 * time.Minute).Tell(noon()); len(got) != 0 {
-		t.Errorf("of those that have stopped they tell %v", got)
-	}
-}
-
 // Leases count at the time when they were read: a Lease that was valid then does not expire without a new
-// read. It is read again once its state may have changed.
+// read.
 func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
 	lease := leaseOf("moorage-scheduler", noon(), noon())
 	lease.Namespace = DefaultHome
 	leases := Leases{Seen: true, Components: []coordinationv1.Lease{lease}, At: noon().Add(time.Second)}
-	soon, later := noon().Add(10*time.Second), noon().Add(time.Minute)
-	if leases.Due(soon) || !leases.Due(later) {
-		t.Errorf("to be read again 10 s later: %v; a minute later: %v", leases.Due(soon), leases.Due(later))
-	}
+	later := noon().Add(time.Minute)
 	if how, _ := NewWorld(Objects{Leases: leases}, later).leads("moorage-scheduler"); how != leads {
 		t.Errorf("a minute after it was read in time its Lease says %d, want that it leads", how)
 	}
 	leases.At = later
-	if how, _ := NewWorld(Objects{Leases: leases}, later).leads("moorage-scheduler"); how != lapsed || leases.Due(later) {
-		t.Errorf("read late, its Lease says %d, want that it has run out; to be read again: %v", how, leases.Due(later))
-	}
-}
-
-// The last renewal of any Lease bounds the time of the read.
-func TestLastRenewal(t *testing.T) {
-	at := func(seconds int) time.Time { return noon().Add(time.Duration(seconds) * time.Second) }
-	leases := Leases{Components: []coordinationv1.Lease{leaseOf("a", at(3), at(3)), leaseOf("b", at(9), time.Time{})}, Nodes: []coordinationv1.Lease{leaseOf("n", at(5), at(5))}}
-	for _, c := range []struct{ earliest, latest, want int }{{0, 20, 5}, {7, 20, 7}, {0, 4, 4}} {
-		if got := leases.LastRenewal(at(c.earliest), at(c.latest)); !got.Equal(at(c.want)) {
-			t.Errorf("between %d and %d: %s, want %s", c.earliest, c.latest, got, at(c.want))
-		}
+	if how, _ := NewWorld(Objects{Leases: leases}, later).leads("moorage-scheduler"); how != lapsed {
+		t.Errorf("read late, its Lease says %d, want that it has run out", how)
 	}
 }

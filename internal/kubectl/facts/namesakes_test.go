@@ -33,8 +33,8 @@ func claimed(name, pv string) *corev1.PersistentVolumeClaim {
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 }
 
-// If several PersistentVolumes name a volume, the ticket is for a claimed one, then for a Bound one, then
-// for the first by name, in any order of reading; the note explains the choice.
+// If several PersistentVolumes name a volume, the ticket is for a claimed one, then for the first by name,
+// in any order of reading; the note says so.
 func TestImportOfOneOfSeveral(t *testing.T) {
 	const released, bound, free = corev1.VolumeReleased, corev1.VolumeBound, corev1.VolumeAvailable
 	for name, c := range map[string]struct {
@@ -44,11 +44,10 @@ func TestImportOfOneOfSeveral(t *testing.T) {
 		says   string // empty: nothing
 	}{
 		"one":                   {[]*corev1.PersistentVolume{named("pv-a", "", free)}, nil, "pv-a", ""},
-		"a claim has the last":  {[]*corev1.PersistentVolume{named("pv-a", "gone", bound), named("pv-b", "", free), named("pv-c", "data", released)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-c")}, "data", "3 PersistentVolumes name this volume (pv-a, pv-b, pv-c): its ticket is for pv-c, the one that a claim has"},
-		"another claim by name": {[]*corev1.PersistentVolume{named("pv-a", "data", bound), named("pv-b", "data", released)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-b")}, "data", "its ticket is for pv-b, the one that a claim has"},
-		"claims have two":       {[]*corev1.PersistentVolume{named("pv-a", "", bound), named("pv-b", "two", bound), named("pv-c", "data", bound)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-c"), claimed("two", "pv-b")}, "two", "its ticket is for pv-b, the first of those that claims have"},
-		"none has a claim":      {[]*corev1.PersistentVolume{named("pv-a", "gone", released), named("pv-c", "gone", bound), named("pv-b", "gone", bound)}, nil, "pv-b", "its ticket is for pv-b, the first whose phase is Bound; no claim has any of them"},
-		"none is Bound":         {[]*corev1.PersistentVolume{named("pv-b", "gone", released), named("pv-a", "", free)}, nil, "pv-a", "its ticket is for pv-a, the first by name; no claim has any of them, and none is Bound"},
+		"a claim has the last":  {[]*corev1.PersistentVolume{named("pv-a", "gone", bound), named("pv-b", "", free), named("pv-c", "data", released)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-c")}, "data", "3 PersistentVolumes name this volume (pv-a, pv-b, pv-c): its ticket is for pv-c"},
+		"another claim by name": {[]*corev1.PersistentVolume{named("pv-a", "data", bound), named("pv-b", "data", released)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-b")}, "data", "its ticket is for pv-b"},
+		"claims have two":       {[]*corev1.PersistentVolume{named("pv-a", "", bound), named("pv-b", "two", bound), named("pv-c", "data", bound)}, []*corev1.PersistentVolumeClaim{claimed("data", "pv-c"), claimed("two", "pv-b")}, "two", "its ticket is for pv-b"},
+		"none has a claim":      {[]*corev1.PersistentVolume{named("pv-b", "gone", released), named("pv-a", "", free)}, nil, "pv-a", "its ticket is for pv-a"},
 		"many":                  {[]*corev1.PersistentVolume{named("a", "", free), named("b", "", free), named("c", "", free), named("d", "", free), named("e", "", free), named("f", "", free)}, nil, "a", "6 PersistentVolumes name this volume (a, b, c, d and 2 more): its ticket is for a"},
 	} {
 		for range len(c.pvs) {

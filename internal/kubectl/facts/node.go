@@ -621,13 +621,10 @@ func (x *NodeView) waitForSlots() string {
 			n++
 		}
 	}
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return "; 1 waits for a slot there"
 	}
-	return fmt.Sprintf("; %d wait for a slot there", n)
+	return fmt.Sprintf("; %d %s for a slot there", n, verb(n, "waits", "wait"))
 }
 
 // Fenced are volumes that one rule takes from a node without its kubelet's report, and that are or may be

@@ -163,7 +163,7 @@ func (w *World) agentMissing(node ledger.NodeName) bool {
 
 func (w *World) isAgent(p *corev1.Pod) bool {
 	ready := podCondition(p, corev1.PodReady)
-	return Own(p, w.home()) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
+	return Own(p, w.Home) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
 }
 
 func unnamed(v v1alpha1.NodeVolume) bool { return v.Driver == "" || v.Handle == "" }

@@ -71,11 +71,9 @@ type Told struct {
 // PodVolume is a volume as one pod needs it.
 type PodVolume struct {
 	// Name is the claim's, or the inline volume's.
-	Name        string `json:"name"`
-	SafeToMount bool   `json:"safeToMount"`
-	// NotMounted: no container of the pod mounts it. The kubelet neither mounts it nor waits for it.
-	NotMounted bool     `json:"notMounted,omitempty"`
-	Reasons    []Reason `json:"reasons,omitempty"`
+	Name        string   `json:"name"`
+	SafeToMount bool     `json:"safeToMount"`
+	Reasons     []Reason `json:"reasons,omitempty"`
 	Volume
 }
 
@@ -109,11 +107,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
-	notes := append(notMounted(&out), w.deletingClaims(p)...)
-	if same := w.sameVolume(p); same != nil && out.State != PodFinished && (out.Cause == nil || out.Cause.Code != same.Code) {
-		notes = append(notes, same.Message)
-	}
-	if len(notes) > 0 {
+	if notes := w.deletingClaims(p); len(notes) > 0 {
 		out.Note = sentence(strings.Join(notes, "; "))
 	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
@@ -136,7 +130,7 @@ const notPlaced = "Moorage does not place it: its namespace has not opted in (la
 // podVolume says how a need of a pod is met at a node; without a node, it checks only rules that hold at
 // every node.
 func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
-	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume), NotMounted: p.Spec.NodeName != "" && !mounts(p, need.Name)}
+	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume)}
 	if out.Access == accessUnknown {
 		out.Access = accessOf(need.Access)
 	}
@@ -156,40 +150,6 @@ func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, 
 	}
 	out.Reasons = w.reasons(verdict, p)
 	return out
-}
-
-// mounts says whether a container of a pod mounts a volume, or has it as a device, by its claim's name or
-// its own. The kubelet ignores other volumes (k8s.io/kubernetes pkg/volume/util, GetPodVolumeNames).
-func mounts(p *corev1.Pod, name string) bool {
-	var used []string
-	take := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
-		for _, m := range mounts {
-			used = append(used, m.Name)
-		}
-		for _, d := range devices {
-			used = append(used, d.Name)
-		}
-	}
-	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-		take(c.VolumeMounts, c.VolumeDevices)
-	}
-	for _, c := range p.Spec.EphemeralContainers {
-		take(c.VolumeMounts, c.VolumeDevices)
-	}
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		called := v.Name == name || v.Ephemeral != nil && p.Name+"-"+v.Name == name || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name
-		return called && slices.Contains(used, v.Name)
-	})
-}
-
-func notMounted(x *Pod) []string {
-	var list []string
-	for i := range x.Volumes {
-		if v := &x.Volumes[i]; v.NotMounted && x.State != PodFinished {
-			list = append(list, fmt.Sprintf("no container mounts volume %s, so that the kubelet neither mounts it nor waits for it", v.Name))
-		}
-	}
-	return list
 }
 
 // inUseAt says whether a node's kubelet reports the volume in volumesInUse while it is attached there: it
@@ -246,7 +206,7 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 		return PodWaitsForNode
 	}
 	for _, v := range out.Volumes {
-		if !v.SafeToMount && !v.NotMounted {
+		if !v.SafeToMount {
 			return PodWaitsForVolumes
 		}
 	}
@@ -325,22 +285,15 @@ func answerStarting(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)
 	}
-	mounted := slices.DeleteFunc(slices.Clone(p.Volumes), func(v PodVolume) bool { return v.NotMounted })
-	every := "every volume"
-	if len(mounted) < len(p.Volumes) {
-		every = "every volume that its containers mount"
-	}
 	switch {
-	case len(mounted) == 0 && !p.mounted:
-		return fmt.Sprintf("starts at %s: no container of it mounts a volume that needs an attachment, and %s.", p.Node, hears)
 	case p.mounted:
 		return fmt.Sprintf("starts at %s: its volumes are mounted, and the kubelet is starting its containers.", p.Node)
-	case !slices.ContainsFunc(mounted, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
-		return fmt.Sprintf("starts at %s: %s is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
-			"such as ConfigMaps; then it starts the containers.", p.Node, every)
+	case !slices.ContainsFunc(p.Volumes, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
+		return fmt.Sprintf("starts at %s: every volume is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
+			"such as ConfigMaps; then it starts the containers.", p.Node)
 	}
-	return fmt.Sprintf("starts at %s: %s is attached there and may be mounted. The kubelet mounts after its next status report, "+
-		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node, every)
+	return fmt.Sprintf("starts at %s: every volume is attached there and may be mounted. The kubelet mounts after its next status report, "+
+		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node)
 }
 
 func answerUnplaced(p *Pod) string {
@@ -684,12 +637,8 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 			return "the topologies that StorageClass " + class.Name + " allows"
 		}
 		pv := w.pvs[claim.Spec.VolumeName]
-		switch {
-		case pv == nil:
-		case !inAffinity(pv, n):
+		if pv != nil && !inAffinity(pv, n) {
 			return "the node affinity of volume " + pv.Name
-		case !inZones(pv, n):
-			return "the zone of volume " + pv.Name
 		}
 	}
 	return ""
@@ -699,41 +648,6 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
 	csi, _ := convert.AsCSI(pv) // an untranslatable volume keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
-}
-
-// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter VolumeZone
-// compares, each pair with the older name first.
-var zoneLabels = [][2]string{
-	{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
-	{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
-}
-
-// zonesOf are the zones and regions of a PersistentVolume's labels: old volumes say their place only there.
-func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
-	zones := map[string][]string{}
-	for _, names := range zoneLabels {
-		for _, name := range names {
-			if value := pv.Labels[name]; value != "" {
-				zones[name] = strings.Split(value, "__")
-			}
-		}
-	}
-	return zones
-}
-
-// inZones says whether a node is in the zones of a volume's labels. A node without such labels is in all
-// zones.
-func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
-	zones := zonesOf(pv)
-	for _, names := range zoneLabels {
-		at := cmp.Or(n.Labels[names[0]], n.Labels[names[1]])
-		for _, name := range names {
-			if in := zones[name]; len(in) > 0 && at != "" && !slices.Contains(in, at) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // inTopologies says whether a node is in one of the topologies that a class allows; an empty list allows

@@ -59,6 +59,15 @@ func (r Requester) String() string {
 	return kind + r.Namespace + "/" + r.Name
 }
 
+// Names names requesters, as messages do.
+func Names(list []Requester) string {
+	var parts []string
+	for _, r := range list {
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
 func requester(r ledger.Requester) Requester {
 	kind := v1alpha1.TicketKindPod
 	if r.Ticket {
@@ -395,7 +404,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 }
 
 // Advice is a row of docs/reasons.md about a reason.
-type Advice struct{ Meaning, Changes, Do string }
+type Advice struct{ Changes, Do string }
 
 // readAdvice reads the rows of the page's tables; a test in arbiter checks their form.
 func readAdvice() map[ledger.Code]Advice {
@@ -411,9 +420,7 @@ func readAdvice() map[ledger.Code]Advice {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		advice[ledger.Code(strings.Trim(cells[0], "`"))] = Advice{
-			Meaning: plain(cells[1]), Changes: plain(cells[2]), Do: plain(cells[3]),
-		}
+		advice[ledger.Code(strings.Trim(cells[0], "`"))] = Advice{Changes: plain(cells[2]), Do: plain(cells[3])}
 	}
 	return advice
 }
@@ -425,7 +432,7 @@ func (w *World) adviceOn(code ledger.Code) Advice {
 	if w.Served() {
 		return advice
 	}
-	return Advice{Meaning: advice.Meaning, Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
+	return Advice{Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
 }
 
 // ofMoorage finds the sentences about Moorage's objects.

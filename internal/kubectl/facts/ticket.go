@@ -33,11 +33,10 @@ type TicketExplanation struct {
 	Yields bool `json:"yields,omitempty"`
 	// Interruptions is how often in a row the ticket has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is about the least number of seconds left, and LeftAtMost the largest; 0: the time is over, or
-	// the ticket has none. Only the controller counts, and after a restart it goes on from the written
-	// count.
-	Left       int64 `json:"leftSeconds,omitempty"`
-	LeftAtMost int64 `json:"leftSecondsAtMost,omitempty"`
+	// Left is about how many seconds are left; 0: the time is over, or the ticket has none. Stopped: the
+	// controller is down, and nobody counts.
+	Left    int64 `json:"leftSeconds,omitempty"`
+	Stopped bool  `json:"stopped,omitempty"`
 	// OnDrain is the effect of its node's cordon on the ticket: End or Move; empty: none.
 	OnDrain string `json:"onDrain,omitempty"`
 	// Operation is the driver's work while the ticket has the volumes, such as Expansion; OperationOf is
@@ -46,8 +45,6 @@ type TicketExplanation struct {
 	OperationOf string `json:"operationOf,omitempty"`
 	// Owners are the objects that the ticket ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
-
-	left timeLeft
 }
 
 // ExplainTicket explains a ticket; false: there is none.
@@ -59,7 +56,8 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields()}
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
-			x.ends(t, w.timeLeft(t))
+			x.ends(t, w.Now)
+			x.Stopped = w.nobodyEnds() != nil
 		}
 	}
 	if len(x.Reasons) > 0 {
@@ -112,12 +110,12 @@ func (w *World) nobodyEnds() *Cause {
 	return w.controllerIsDown("until it is back nobody ends the ticket")
 }
 
-func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
+func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	x.Interruptions = t.Status.Interruptions
 	if t.Spec.OnDrain != v1alpha1.OnDrainStay {
 		x.OnDrain = string(t.Spec.OnDrain)
 	}
-	x.left, x.Left, x.LeftAtMost = left, left.least, left.most
+	x.Left = int64(timeLeft(t, now) / time.Second)
 	if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy {
 		x.Operation, x.OperationOf = t.Labels[v1alpha1.LabelOperation], t.Annotations[v1alpha1.AnnotationOperationOf]
 	}
@@ -131,45 +129,25 @@ func (x *TicketExplanation) answer() string {
 	if x.Cause != nil {
 		message = x.Cause.Message
 	}
+	has, comes := "has its volumes at "+x.Node, fmt.Sprintf("is granted, and its volumes are not all at %s yet: ", x.Node)
 	if x.Detached {
-		return x.answerDetached(message)
+		has, comes = "has its volumes attached nowhere", "keeps its volumes from every node, and they are not all detached yet: "
 	}
-	switch x.State {
-	case TicketSatisfied:
-		if x.Cause != nil && x.Cause.Of == OfNode {
-			return fmt.Sprintf("has its volumes at %s, and %s", x.Node, sentence(x.Cause.Message))
-		}
-		if x.Yielding != "" {
-			return fmt.Sprintf("has its volumes at %s, and is asked to %s", x.Node, x.Yielding)
-		}
-		if x.Cause != nil {
-			return fmt.Sprintf("has its volumes at %s. But %s", x.Node, sentence(x.Cause.Message))
-		}
-		return "has its volumes at " + x.Node
-	case TicketGranted:
-		if x.Cause != nil && x.Cause.Code == NotVisible {
-			return "is granted, and " + message
-		}
-		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)
-	}
-	return "waits: " + message
-}
-
-func (x *TicketExplanation) answerDetached(message string) string {
-	switch x.State {
-	case TicketSatisfied:
-		if x.Yielding != "" {
-			return "has its volumes attached nowhere, and is asked to " + x.Yielding
-		}
-		if x.Cause != nil {
-			return "has its volumes attached nowhere. But " + sentence(x.Cause.Message)
-		}
-		return "has its volumes attached nowhere, and no node gets them before it ends"
-	case TicketGranted:
-		if x.Cause != nil && x.Cause.Code == NotVisible {
-			return "is granted, and " + message
-		}
-		return "keeps its volumes from every node, and they are not all detached yet: " + message
+	switch {
+	case x.State == TicketSatisfied && x.Cause != nil && x.Cause.Of == OfNode:
+		return has + ", and " + sentence(message)
+	case x.State == TicketSatisfied && x.Yielding != "":
+		return has + ", and is asked to " + x.Yielding
+	case x.State == TicketSatisfied && x.Cause != nil:
+		return has + ". But " + sentence(message)
+	case x.State == TicketSatisfied && x.Detached:
+		return has + ", and no node gets them before it ends"
+	case x.State == TicketSatisfied:
+		return has
+	case x.State == TicketGranted && x.Cause != nil && x.Cause.Code == NotVisible:
+		return "is granted, and " + message
+	case x.State == TicketGranted:
+		return comes + message
 	}
 	return "waits: " + message
 }
@@ -180,8 +158,10 @@ func (x *TicketExplanation) Ends() string {
 	for _, o := range x.Owners {
 		ends = append(ends, "with "+o)
 	}
-	if x.TTLSeconds > 0 {
-		ends = append(ends, x.left.words()+", unless it is renewed")
+	if x.TTLSeconds > 0 && x.Stopped {
+		ends = append(ends, "not before moorage-controller is back")
+	} else if x.TTLSeconds > 0 {
+		ends = append(ends, endsIn(time.Duration(x.Left)*time.Second)+", unless it is renewed")
 	}
 	if x.OnDrain == string(v1alpha1.OnDrainEnd) {
 		ends = append(ends, "when its node is cordoned")
@@ -204,38 +184,10 @@ func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name strin
 	return TicketExplanation{}, false
 }
 
-// timeLeft is how much of a ticket's time is left, in seconds: at least, and at most.
-type timeLeft struct {
-	least, most int64
-	stopped     bool
-}
-
-// timeLeft is how much of a ticket's time is left, as its controller counts it.
-func (w *World) timeLeft(t *v1alpha1.VolumeTicket) timeLeft {
-	if is, _ := w.leads(v1alpha1.ControllerName); is == lapsed {
-		left := timeLeftOf(t, w.Now, time.Time{})
-		return timeLeft{least: left.most, most: left.most, stopped: true} // the next leader goes on from the written count
-	}
-	return timeLeftOf(t, w.Now, w.controllerLeadsSince())
-}
-
-// controllerLeadsSince is the time since this moorage-controller leads; zero where it is not known.
-func (w *World) controllerLeadsSince() time.Time {
-	if l := Lease(w.Leases.Components, v1alpha1.ControllerName, w.home()); l != nil && l.Spec.AcquireTime != nil {
-		return l.Spec.AcquireTime.Time
-	}
-	return time.Time{}
-}
-
-// timeLeftOf is how much of a ticket's time is left. A controller counts by its own clock and writes the
-// count in steps; its successor goes on from there. The true count is at least the written count and the
-// time that this controller has led. It is at most a step more than the written count, and at most the time
-// since the ticket was made or renewed.
-func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
+// timeLeft is about how much of a ticket's time is left. A controller counts by its own clock, and writes
+// the count in steps; after a restart it goes on from there.
+func timeLeft(t *v1alpha1.VolumeTicket, now time.Time) time.Duration {
 	ttl := convert.TTLSeconds(t)
-	if ttl == 0 {
-		return timeLeft{}
-	}
 	begun, written := t.CreationTimestamp.Time, time.Duration(t.Status.TTLElapsedSeconds)*time.Second
 	if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
 		if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
@@ -245,43 +197,16 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 			written = 0 // counted before it was renewed
 		}
 	}
-	age, least := now.Sub(begun), written
-	if !leads.IsZero() {
-		least = max(written, min(age, now.Sub(leads)))
-	}
-	most := max(least, min(age, written+rules.TTLStep(ttl)))
-	left := func(counted time.Duration) int64 { return max(0, ttl-int64(counted/time.Second)) }
-	return timeLeft{least: left(most), most: left(least)}
+	counted := max(written, min(now.Sub(begun), written+rules.TTLStep(ttl)))
+	return max(0, time.Duration(ttl)*time.Second-counted.Truncate(time.Second))
 }
 
-// TimeLeft says in words when a ticket's time is over, unless it is renewed, by the ticket's own fields;
-// empty: it has no time of its own.
-func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
-	if convert.TTLSeconds(t) == 0 {
-		return ""
+func endsIn(left time.Duration) string {
+	if left == 0 {
+		return "any moment"
 	}
-	return timeLeftOf(t, now, time.Time{}).words()
+	return "in about " + lasting(left)
 }
-
-const aboutSeconds = 30
-
-func (l timeLeft) words() string {
-	text := "any moment"
-	if l.least > 0 {
-		text = "in about " + lastingSeconds(l.least)
-	}
-	switch {
-	case l.stopped && l.most == 0:
-		return "as soon as moorage-controller is back"
-	case l.stopped:
-		return "about " + lastingSeconds(l.most) + " after moorage-controller is back"
-	case l.most-l.least >= aboutSeconds:
-		text += " (within " + lastingSeconds(l.most) + " if moorage-controller was restarted)"
-	}
-	return text
-}
-
-func lastingSeconds(n int64) string { return lasting(time.Duration(n) * time.Second) }
 
 func lasting(d time.Duration) string {
 	text := d.String()
@@ -303,7 +228,7 @@ func (w *World) ListVolumes(namespace string) []Volume {
 			continue
 		}
 		described := w.Volume(v.ID)
-		if namespace != "" && !inNamespace(described.Claim, namespace) {
+		if namespace != "" && !strings.HasPrefix(described.Claim, namespace+"/") {
 			continue
 		}
 		list = append(list, described)
@@ -380,10 +305,6 @@ func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
 	v.State = state
 	v.Nodes = append(v.Nodes, NodeVolume{Node: p.Spec.NodeName, State: state, Attached: true, Users: []User{{Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, "Bound"}}})
 	return true
-}
-
-func inNamespace(claim, namespace string) bool {
-	return len(claim) > len(namespace) && claim[:len(namespace)] == namespace && claim[len(namespace)] == '/'
 }
 
 // Ticket is a request that volumes be at a node.
@@ -667,37 +588,11 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 	if key, uid, ok := w.claimedBy(fact); ok {
 		namespace, volume = key.Namespace, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: key.Name, UID: types.UID(uid)}}
 	}
-	return manualTicket(namespace, persistentVolume, node, volume, ttlSeconds), nil
-}
-
-// ManualTicketOf is ManualTicket for a user that may read the claim but not its PersistentVolume.
-func ManualTicketOf(c *corev1.PersistentVolumeClaim, node string, ttlSeconds int64) *v1alpha1.VolumeTicket {
-	return manualTicket(c.Namespace, c.Spec.VolumeName, node, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}, ttlSeconds)
-}
-
-func manualTicket(namespace, persistentVolume, node string, volume v1alpha1.TicketVolume, ttlSeconds int64) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManualName(persistentVolume, node)},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds,
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: node, TTLSeconds: &ttlSeconds,
 			Volumes: []v1alpha1.TicketVolume{volume}},
-	}
-}
-
-// ManualOf are the Manual tickets for a claim's volume at a node, and the pods there that use it. It looks
-// only at the claim's namespace, for users that may read no more.
-func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets, pods []Requester) {
-	for _, t := range w.Tickets {
-		names := func(v v1alpha1.TicketVolume) bool { return v.Claim != nil && v.Claim.Name == c.Name }
-		if t.Namespace == c.Namespace && t.Spec.Type == v1alpha1.TicketManual && t.Node() == node && slices.ContainsFunc(t.Spec.Volumes, names) {
-			tickets = append(tickets, Requester{Kind: string(v1alpha1.TicketKindVolumeTicket), Namespace: t.Namespace, Name: t.Name})
-		}
-	}
-	for _, p := range w.UsersOf(c) {
-		if p.Spec.NodeName == node && w.PodFact(p).Phase != ledger.PodFinished {
-			pods = append(pods, Requester{Kind: string(v1alpha1.TicketKindPod), Namespace: p.Namespace, Name: p.Name})
-		}
-	}
-	return tickets, pods
+	}, nil
 }
 
 // claimedBy is the claim that a ticket for a PersistentVolume may name, and its UID: the claim exists, and
@@ -783,7 +678,6 @@ type Import struct {
 	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
-	Err    error
 }
 
 // DetachesUnused says whether moorage-controller is seen to detach unused volumes: it has written
@@ -921,49 +815,28 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	return out
 }
 
-// persistentVolumeFor is the PersistentVolume that a volume's ticket names; empty: none. Among several a
-// claimed one comes first, then a Bound one, then the first by name; why explains the choice.
+// persistentVolumeFor is the PersistentVolume that a volume's ticket names: among several the first that a
+// claim has, or else the first by name. why says that there are several. Empty: there is none.
 func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	v := w.Snapshot.Volume(id)
 	if v == nil || len(v.PVs()) == 0 {
 		return "", ""
 	}
 	names := slices.Sorted(slices.Values(v.PVs()))
-	if len(names) == 1 {
-		return names[0], ""
-	}
-	var claimed, bound []string
-	for _, n := range names {
-		fact, object := w.Snapshot.PersistentVolume(n), w.PersistentVolume(n)
-		if fact == nil || object == nil {
-			continue
+	claimed := slices.IndexFunc(names, func(name string) bool {
+		fact := w.Snapshot.PersistentVolume(name)
+		if fact == nil {
+			return false
 		}
-		if _, _, ok := w.claimedBy(fact); ok {
-			claimed = append(claimed, n)
-		}
-		if object.Status.Phase == corev1.VolumeBound {
-			bound = append(bound, n)
-		}
+		_, _, ok := w.claimedBy(fact)
+		return ok
+	})
+	name = names[max(0, claimed)]
+	if len(names) > 1 {
+		why = fmt.Sprintf("%s name this volume (%s): its ticket is for %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), Some(names, 4), name)
 	}
-	switch {
-	case len(claimed) > 1:
-		name, why = claimed[0], "the first of those that claims have"
-	case len(claimed) == 1:
-		name, why = claimed[0], "the one that a claim has"
-	case len(bound) > 0:
-		name, why = bound[0], "the first whose phase is Bound; no claim has any of them"
-	default:
-		name, why = names[0], "the first by name; no claim has any of them, and none is Bound"
-	}
-	listed := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		listed += fmt.Sprintf(" and %d more", more)
-	}
-	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
+	return name, why
 }
-
-// maxNamed limits the PersistentVolumes that a message names.
-const maxNamed = 4
 
 // longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
 func longhornName(kind ledger.TicketType, t LonghornTicket) string {

@@ -138,7 +138,10 @@ func (w *World) VolumeOf(key string) (Volume, bool) {
 // Volume describes a volume. The zero value stands for an unknown one.
 func (w *World) Volume(id ledger.VolumeID) Volume {
 	v := w.Snapshot.Volume(id)
-	out := Volume{Driver: id.Driver, Handle: handleOf(id), Access: accessUnknown, State: stateFree}
+	out := Volume{Driver: id.Driver, Access: accessUnknown, State: stateFree}
+	if id.IsReal() {
+		out.Handle = id.Handle
+	}
 	if v != nil {
 		out.Access = accessOf(v.Access)
 	}
@@ -183,13 +186,6 @@ func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
 	}
 	claim := w.Claim(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	return claim != nil && claim.UID != "" && claim.UID != pv.Spec.ClaimRef.UID
-}
-
-func handleOf(id ledger.VolumeID) string {
-	if id.IsReal() {
-		return id.Handle
-	}
-	return ""
 }
 
 const accessUnknown = "unknown"

@@ -8,10 +8,8 @@
 package facts
 
 import (
-	"encoding/json"
-	"reflect"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +64,7 @@ type World struct {
 // NewWorld takes objects in. An object that names a volume in an unattachable way is taken in as far as it
 // can be read, as in the controller.
 func NewWorld(o Objects, now time.Time) *World {
+	o.Home = cmp.Or(o.Home, DefaultHome)
 	w := &World{
 		Objects: o, Now: now,
 		pods:       map[string]*corev1.Pod{},
@@ -248,8 +247,8 @@ type Objects struct {
 	Home string
 }
 
-// Add puts an object into the list of its kind; false for a kind that is not used here.
-func (o *Objects) Add(object runtime.Object) bool {
+// Add puts an object into the list of its kind, and leaves out a kind that is not used here.
+func (o *Objects) Add(object runtime.Object) {
 	switch object := object.(type) {
 	case *corev1.Pod:
 		o.Pods = append(o.Pods, object)
@@ -259,14 +258,6 @@ func (o *Objects) Add(object runtime.Object) bool {
 		o.PersistentVolumes = append(o.PersistentVolumes, object)
 	case *corev1.Node:
 		o.Nodes = append(o.Nodes, object)
-	default:
-		return o.addStorage(object)
-	}
-	return true
-}
-
-func (o *Objects) addStorage(object runtime.Object) bool {
-	switch object := object.(type) {
 	case *storagev1.StorageClass:
 		o.Classes = append(o.Classes, object)
 	case *storagev1.CSIDriver:
@@ -283,10 +274,7 @@ func (o *Objects) addStorage(object runtime.Object) bool {
 		o.Policies = append(o.Policies, object)
 	case *v1alpha1.NodeVolumes:
 		o.NodeVolumes = append(o.NodeVolumes, object)
-	default:
-		return false
 	}
-	return true
 }
 
 // Unseen is a kind of object that could not be listed, in full or at all.
@@ -353,7 +341,7 @@ func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofC
 // ended, or are being deleted, don't count.
 func (w *World) forceOff() bool {
 	for _, p := range w.Pods {
-		detaches := Own(p, w.home())
+		detaches := Own(p, w.Home)
 		if w.Arbiter.Cooperative {
 			detaches = ofControllerManager(p)
 		}
@@ -361,7 +349,8 @@ func (w *World) forceOff() bool {
 			continue
 		}
 		for _, c := range p.Spec.Containers {
-			if forbidsForce(slices.Concat(c.Command, c.Args)) {
+			args := slices.Concat(c.Command, c.Args)
+			if slices.Contains(args, forceOffFlag) || slices.Contains(args, forceOffFlag+"=true") {
 				return true
 			}
 		}
@@ -369,98 +358,4 @@ func (w *World) forceOff() bool {
 	return false
 }
 
-// forbidsForce reads the flag as the program does: the last one counts, in any spelling that Go takes for a
-// bool.
-func forbidsForce(args []string) bool {
-	off := false
-	for _, arg := range args {
-		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if name != "disable-force-detach-on-timeout" || name == arg {
-			continue
-		}
-		if !given {
-			value = "true"
-		}
-		if is, err := strconv.ParseBool(value); err == nil {
-			off = is
-		}
-	}
-	return off
-}
-
-func (w *World) home() string {
-	if w.Home == "" {
-		return DefaultHome
-	}
-	return w.Home
-}
-
-// JSON has a text for the years 0 to 9999 only. A time in an object, or one computed from it, may lie
-// beyond, and becomes one of these.
-var (
-	earliest = time.Date(0, 1, 2, 0, 0, 0, 0, time.UTC)
-	latest   = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
-)
-
-// JSON is the JSON of a result, also with times that JSON has no text for.
-func JSON(value any) ([]byte, error) {
-	raw, err := json.Marshal(value)
-	if err == nil {
-		return raw, nil
-	}
-	return json.Marshal(shownTimes(reflect.ValueOf(value)).Interface())
-}
-
-// shownTimes is a copy of a value with each time in JSON's range. The value is a tree, without cycles.
-func shownTimes(v reflect.Value) reflect.Value {
-	if !v.IsValid() {
-		return v
-	}
-	if t, ok := v.Interface().(time.Time); ok {
-		if t.Before(earliest) && !t.IsZero() {
-			t = earliest
-		} else if t.After(latest) {
-			t = latest
-		}
-		return reflect.ValueOf(t)
-	}
-	out := reflect.New(v.Type()).Elem()
-	out.Set(v)
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return out
-		}
-		inner := shownTimes(v.Elem())
-		if v.Kind() == reflect.Pointer {
-			out.Set(reflect.New(v.Type().Elem()))
-			out.Elem().Set(inner)
-		} else {
-			out.Set(inner)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				out.Field(i).Set(shownTimes(v.Field(i)))
-			}
-		}
-	case reflect.Slice:
-		if v.IsNil() {
-			return out
-		}
-		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		for i := range v.Len() {
-			out.Index(i).Set(shownTimes(v.Index(i)))
-		}
-	case reflect.Map:
-		if v.IsNil() {
-			return out
-		}
-		out.Set(reflect.MakeMap(v.Type()))
-		for each := v.MapRange(); each.Next(); {
-			out.SetMapIndex(each.Key(), shownTimes(each.Value()))
-		}
-	default: // holds no time
-	}
-	return out
-}
+const forceOffFlag = "--disable-force-detach-on-timeout"

@@ -29,10 +29,7 @@ func TestForceDetachFlag(t *testing.T) {
 	}{
 		{"Moorage's", "harbour", own, flag, corev1.PodRunning, false, true},
 		{"Moorage's, =true", "harbour", own, flag + "=true", corev1.PodRunning, false, true},
-		{"Moorage's, =1", "harbour", own, flag + "=1", corev1.PodRunning, false, true},
-		{"Moorage's, =T", "harbour", own, flag + "=T", corev1.PodRunning, false, true},
 		{"Moorage's, =false", "harbour", own, flag + "=false", corev1.PodRunning, false, false},
-		{"Moorage's, the last counts", "harbour", own, flag + " " + flag + "=0", corev1.PodRunning, false, false},
 		{"Moorage's, another flag", "harbour", own, "--v=2", corev1.PodRunning, false, false},
 		{"Moorage's, evicted", "harbour", own, flag, corev1.PodFailed, false, false},
 		{"Moorage's, where the other detaches", "harbour", own, flag, corev1.PodRunning, true, false},

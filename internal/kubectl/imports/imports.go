@@ -31,12 +31,11 @@ import (
 )
 
 type options struct {
-	base         *command.Base
-	apply        bool
-	ttl          time.Duration
-	ownNamespace string
-	driver       string
-	longhornAt   string
+	base       *command.Base
+	apply      bool
+	ttl        time.Duration
+	driver     string
+	longhornAt string
 }
 
 // NewCommand makes kubectl moorage import.
@@ -64,7 +63,7 @@ func newAttachments(b *command.Base) *cobra.Command {
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-				list := w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second))
+				list := w.UnusedAttachments(w.Home, int64(o.ttl/time.Second))
 				if len(list) > 0 && w.DetachesUnused() {
 					return list, o.base.Say(o.base.Streams.ErrOut, detaches)
 				}
@@ -102,23 +101,22 @@ func newLonghorn(b *command.Base) *cobra.Command {
 }
 
 func (o *options) findLonghorn(ctx context.Context, c *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-	tickets, failed, err := readLonghorn(ctx, c.Kube, o.longhornAt)
+	tickets, err := readLonghorn(ctx, c.Kube, o.longhornAt)
 	if err != nil {
 		return nil, err
 	}
-	if len(tickets)+len(failed) == 0 {
+	if len(tickets) == 0 {
 		if err := o.base.Say(o.base.Streams.ErrOut, "Longhorn has no attachment tickets in namespace %s. --longhorn-namespace names the one in which it runs.", o.longhornAt); err != nil {
 			return nil, err
 		}
 	}
-	return append(failed, w.LonghornImports(tickets, o.driver, o.ownNamespace, int64(o.ttl/time.Second))...), nil
+	return w.LonghornImports(tickets, o.driver, w.Home, int64(o.ttl/time.Second)), nil
 }
 
 func (o *options) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.apply, "apply", false, "Write the tickets, and not only print them")
 	f.DurationVar(&o.ttl, "ttl", 24*time.Hour, "After how long the controller ends each ticket, unless it is renewed")
-	f.StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
 }
 
 func (o *options) run(ctx context.Context, find func(context.Context, *cluster.Cluster, *facts.World) ([]facts.Import, error)) error {
@@ -165,7 +163,7 @@ func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 				return err
 			}
 		}
-		if i.Ticket == nil && i.Err == nil {
+		if i.Ticket == nil {
 			continue
 		}
 		is, err := o.one(ctx, c, w, i)
@@ -196,9 +194,6 @@ func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 
 // one prints or writes a ticket, and says whether it is new.
 func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i facts.Import) (bool, error) {
-	if i.Err != nil {
-		return false, i.Err
-	}
 	if !o.apply {
 		_, exists := w.TicketNow(i.Ticket.Namespace, i.Ticket.Name)
 		return !exists, printed(o.base.Streams.Out, i)
@@ -230,70 +225,44 @@ func printed(out io.Writer, i facts.Import) error {
 	return err
 }
 
-// attachments is a list of Longhorn's VolumeAttachments, not parsed yet: an item that does not parse is
-// reported, and the rest is still read.
+// attachments are Longhorn's VolumeAttachments.
 type attachments struct {
-	Items []json.RawMessage `json:"items"`
+	Items []struct {
+		Spec struct {
+			Volume  string `json:"volume"`
+			Tickets map[string]struct {
+				Type       string            `json:"type"`
+				NodeID     string            `json:"nodeID"`
+				Parameters map[string]string `json:"parameters"`
+			} `json:"attachmentTickets"`
+		} `json:"spec"`
+	} `json:"items"`
 }
 
-type named struct {
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-}
-
-type attachment struct {
-	Spec struct {
-		Volume  string                     `json:"volume"`
-		Tickets map[string]json.RawMessage `json:"attachmentTickets"`
-	} `json:"spec"`
-}
-
-type attachmentTicket struct {
-	Type       string            `json:"type"`
-	NodeID     string            `json:"nodeID"`
-	Parameters map[string]string `json:"parameters"`
-}
-
-// readLonghorn reads the attachment tickets in Longhorn's namespace, and their unreadable items. Longhorn
-// reads its kind in no other namespace: there any user could write it.
-func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace string) ([]facts.LonghornTicket, []facts.Import, error) {
+// readLonghorn reads the attachment tickets in Longhorn's namespace. Longhorn reads its kind in no other
+// namespace: there any user could write it.
+func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace string) ([]facts.LonghornTicket, error) {
 	raw, err := kube.CoreV1().RESTClient().Get().AbsPath("/apis/longhorn.io/v1beta2/namespaces", namespace, "volumeattachments").DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
+		return nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
 	}
 	if err != nil {
-		return nil, nil, command.Failed("list Longhorn's VolumeAttachments", "list volumeattachments.longhorn.io -n "+namespace, err)
+		return nil, command.Failed("list Longhorn's VolumeAttachments", "list volumeattachments.longhorn.io -n "+namespace, err)
 	}
 	return parseLonghorn(raw, namespace)
 }
 
-func parseLonghorn(raw []byte, namespace string) ([]facts.LonghornTicket, []facts.Import, error) {
+func parseLonghorn(raw []byte, namespace string) ([]facts.LonghornTicket, error) {
 	var list attachments
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, nil, fmt.Errorf("read Longhorn's VolumeAttachments: %w", err)
+		return nil, fmt.Errorf("read Longhorn's VolumeAttachments: %w", err)
 	}
 	var tickets []facts.LonghornTicket
-	var failed []facts.Import
-	for i, item := range list.Items {
-		from := fmt.Sprintf("Longhorn VolumeAttachment %d of the list in namespace %q", i+1, namespace)
-		var is named
-		if json.Unmarshal(item, &is) == nil && is.Metadata.Name != "" {
-			from = fmt.Sprintf("Longhorn VolumeAttachment %q in namespace %q", is.Metadata.Name, namespace)
-		}
-		var a attachment
-		if err := json.Unmarshal(item, &a); err != nil {
-			failed = append(failed, facts.Import{From: from, Err: fmt.Errorf("it can't be read: %w", err)})
-			continue
-		}
+	for _, a := range list.Items {
 		for _, key := range slices.Sorted(maps.Keys(a.Spec.Tickets)) {
-			var t attachmentTicket
-			if err := json.Unmarshal(a.Spec.Tickets[key], &t); err != nil {
-				failed = append(failed, facts.Import{From: fmt.Sprintf("%s, ticket %q", from, key), Err: fmt.Errorf("it can't be read: %w", err)})
-				continue
-			}
+			t := a.Spec.Tickets[key]
 			tickets = append(tickets, facts.LonghornTicket{Namespace: namespace, Volume: a.Spec.Volume, Key: key, Type: t.Type, Node: t.NodeID, Parameters: t.Parameters})
 		}
 	}
-	return tickets, failed, nil
+	return tickets, nil
 }

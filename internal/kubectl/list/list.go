@@ -27,7 +27,6 @@ type lister struct {
 	kind   string // of an item, for programs
 	// labelled names the objects with labels for --selector.
 	labelled string
-	watch    bool
 	// list computes the items, of the namespace or of all when it is empty, and their table.
 	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
 	everywhere *bool
@@ -45,7 +44,6 @@ func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 	}
 	l.output.AddFlags(cmd)
 	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "List only what has these labels, such as app=db: "+l.labelled)
-	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After listing, print what changes")
 	if l.everywhere != nil {
 		cmd.Flags().BoolVarP(l.everywhere, "all-namespaces", "A", false, "List across all namespaces, and what is in none")
 	}
@@ -75,9 +73,6 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	if l.everywhere != nil && !*l.everywhere {
 		namespace = c.Namespace
 	}
-	if l.watch {
-		return l.follow(ctx, c, namespace, args)
-	}
 	w, err := c.Read(ctx)
 	if err != nil {
 		return err
@@ -100,8 +95,8 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 	if err := screen.Down(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.ControllersDown(), w.Now); err != nil {
 		return err
 	}
-	if l.words && w.Served() {
-		if err := screen.Words(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.WordsUnseen); err != nil {
+	if l.words && w.Served() && w.WordsUnseen != nil {
+		if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), []facts.Unseen{*w.WordsUnseen}); err != nil {
 			return err
 		}
 	}
@@ -149,37 +144,6 @@ func (l *lister) missing(w *facts.World, args []string) error {
 	return nil
 }
 
-func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace string, args []string) error {
-	seen := map[string]string{}
-	first := true
-	rows := screen.NewRows(l.base.Streams.Out)
-	return c.Follow(ctx, func(w *facts.World) error {
-		if first {
-			if err := screen.Unseen(l.base.Streams.ErrOut, screen.StyleOf(l.base.Streams.ErrOut), w.Unseen); err != nil {
-				return err
-			}
-		}
-		style := l.base.Style()
-		items, table := l.list(w, namespace, args, style)
-		changed := table.Changed(seen)
-		if len(changed) == 0 {
-			return nil
-		}
-		output := *l.output
-		output.NoHeaders = output.NoHeaders || !first
-		first = false
-		if !output.Structured() {
-			return rows.Print(table, &output, style)
-		}
-		for _, i := range changed {
-			if err := output.Print(l.base.Streams.Out, l.base.Style(), l.kind, items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 func (l *lister) chosen(set map[string]string) bool {
 	selector, err := labels.Parse(l.selector)
 	return err == nil && selector.Matches(labels.Set(set))
@@ -212,7 +176,7 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 	}
 	cmd := l.command("volumes", "List volumes: where each is, who uses it, who waits for it", "volume", "vol")
 	cmd.Long = "List volumes: where each is, who uses it, who waits for it.\n\n" + statusHelp
-	cmd.Example = "  # Every volume of the cluster, and what changes from now on\n  kubectl moorage volumes -A -w\n\n" +
+	cmd.Example = "  # Every volume of the cluster\n  kubectl moorage volumes -A\n\n" +
 		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db --sort-by .holder.node"
 	return cmd
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,8 +50,11 @@ func (o *options) add(cmd *cobra.Command) {
 
 // addNode adds all flags; the node may be left out.
 func (o *options) addNode(cmd *cobra.Command, usage string) {
-	o.addCommon(cmd)
-	cmd.Flags().StringVar(&o.node, "node", "", usage)
+	o.addDryRun(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+	f.StringVar(&o.node, "node", "", usage)
 	o.complete(cmd, "node", o.base.Complete(command.Names("nodes")))
 }
 
@@ -60,13 +62,6 @@ func (o *options) complete(cmd *cobra.Command, flag string, names cobra.Completi
 	if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
-}
-
-func (o *options) addCommon(cmd *cobra.Command) {
-	o.addDryRun(cmd)
-	f := cmd.Flags()
-	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
 }
 
 func (o *options) addDryRun(cmd *cobra.Command) {
@@ -96,52 +91,34 @@ func (o *options) validate() error {
 	return nil
 }
 
-// volume is the named PersistentVolume: NAME, pv/NAME, or pvc/NAME of a claim in the namespace. An object
-// that may not be listed may exist. For a claim's volume that is enough, as its ticket names the claim:
-// unread is the claim where its PersistentVolume can't be read, else nil.
-func (o *options) volume(w *facts.World, namespace, arg string) (name string, unread *corev1.PersistentVolumeClaim, err error) {
-	name = arg
-	var claim *corev1.PersistentVolumeClaim
+// volume is the named PersistentVolume: NAME, pv/NAME, or pvc/NAME of a claim in the namespace. The node
+// has to be there, too.
+func (o *options) volume(w *facts.World, namespace, arg string) (string, error) {
+	name := arg
 	if kind, rest, typed := strings.Cut(arg, "/"); typed {
 		switch kind {
 		case "pv", "persistentvolume", "persistentvolumes":
 			name = rest
 		case "pvc", "claim", "persistentvolumeclaim", "persistentvolumeclaims":
-			claim = w.Claim(namespace, rest)
+			claim := w.Claim(namespace, rest)
 			switch {
 			case claim == nil:
-				return "", nil, command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest)
+				return "", command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest)
 			case claim.Spec.VolumeName == "":
-				return "", nil, fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
+				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
 			}
 			name = claim.Spec.VolumeName
 		default:
-			return "", nil, fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
+			return "", fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
 		}
 	}
 	if w.PersistentVolume(name) == nil {
-		missing := command.Missing(w.Unseen, "persistentvolumes", "", name)
-		if claim == nil || isNotThere(missing) {
-			return "", nil, missing
-		}
-		unread = claim
+		return "", command.Missing(w.Unseen, "persistentvolumes", "", name)
 	}
 	if w.Node(o.node) == nil {
-		if missing := missingNode(w, o.node); claim == nil || isNotThere(missing) {
-			return "", nil, missing
-		}
+		return "", command.Missing(w.Unseen, "nodes", "", o.node)
 	}
-	return name, unread, nil
-}
-
-func missingNode(w *facts.World, name string) error {
-	return command.Missing(w.Unseen, "nodes", "", name)
-}
-
-// isNotThere says whether a missing object does not exist; false: it can't be read.
-func isNotThere(missing error) bool {
-	gone := (*command.NotFoundError)(nil)
-	return errors.As(missing, &gone)
+	return name, nil
 }
 
 func (o *options) suffix() string {
@@ -206,8 +183,7 @@ var errNotInstalled = errors.New("Moorage is not installed in this cluster, and 
 
 type attachOptions struct {
 	options
-	ttl          time.Duration
-	ownNamespace string
+	ttl time.Duration
 }
 
 // NewAttachCommand makes kubectl moorage attach.
@@ -218,14 +194,13 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
 			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
-			"Who may read claims and no PersistentVolumes names pvc/NAME. What is in the way can't be seen then, and the ticket waits for it.\n\n" +
+			"Who may not read PersistentVolumes and nodes makes a ticket for the claim: kubectl moorage ticket make.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.Names("persistentvolumes")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.add(cmd)
 	cmd.Flags().DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket")
-	cmd.Flags().StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
 	return cmd
 }
 
@@ -243,22 +218,15 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if !w.Served() {
 		return errNotInstalled
 	}
-	pv, unread, err := o.volume(w, c.Namespace, name)
+	pv, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
-	ticket, err := o.ticketFor(w, pv, unread)
+	ticket, err := w.ManualTicket(pv, o.node, w.Home, int64(o.ttl/time.Second))
 	if err != nil {
 		return err
 	}
-	_, exists := w.TicketNow(ticket.Namespace, ticket.Name)
-	switch {
-	case exists:
-	case unread != nil || w.Node(o.node) == nil:
-		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: what is in the way of it can't be seen without the right to list PersistentVolumes and nodes: if anything is, or there is no such node, the ticket waits."); err != nil {
-			return err
-		}
-	default:
+	if _, exists := w.TicketNow(ticket.Namespace, ticket.Name); !exists {
 		if reasons := w.Refuses(ticket); len(reasons) > 0 {
 			return o.refusal("%s can't be attached to %s: %s", pv, o.node, worded(reasons))
 		}
@@ -271,39 +239,15 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
+	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, lasts(ticket, created, o.ttl), pv, o.node, leaves)
 }
 
-func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
-	ttl := int64(o.ttl / time.Second)
-	if unread != nil {
-		return facts.ManualTicketOf(unread, o.node, ttl), nil
-	}
-	return w.ManualTicket(pv, o.node, o.ownNamespace, ttl)
-}
-
-func named(pv string, unread *corev1.PersistentVolumeClaim) string {
-	if unread != nil {
-		return fmt.Sprintf("pvc/%s -n %s", unread.Name, unread.Namespace)
-	}
-	return pv
-}
-
-// lasts is for how long a ticket has its volumes: an existing ticket has the rest of its own time, not the
-// requested time.
-func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
+// lasts is for how long a ticket has its volumes: a ticket that was there already has a time of its own.
+func lasts(ticket *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
 	if created {
 		return fmt.Sprintf(" for %s", ttl)
 	}
-	renew := fmt.Sprintf("unless it is renewed: `kubectl moorage ticket renew %s -n %s`", asked.Name, asked.Namespace)
-	t, err := c.Moorage.VolumeTickets(asked.Namespace).Get(ctx, asked.Name, metav1.GetOptions{})
-	if err != nil {
-		return " by a ticket that was there already, and ends when its own time is over, " + renew
-	}
-	if left := facts.TimeLeft(t, c.Clock()); left != "" {
-		return fmt.Sprintf(" by a ticket that was there already, and ends %s, %s", left, renew)
-	}
-	return " by a ticket that was there already"
+	return fmt.Sprintf(" by a ticket that was there already. When it ends: `kubectl moorage ticket explain %s -n %s`", ticket.Name, ticket.Namespace)
 }
 
 // create writes the ticket, and says whether it is new. An existing ticket is the same request.
@@ -361,7 +305,6 @@ func NewDetachCommand(b *command.Base) *cobra.Command {
 		Example: "  # Let go of it before its time is over\n  kubectl moorage detach pv-db --node worker-1",
 		Long: "Detach a volume that was attached to a node by hand: delete the manual tickets for it there, and wait until it is detached.\n\n" +
 			"A volume that a pod or another ticket uses there stays, and the command says who uses it.\n\n" +
-			"Who may read claims and no PersistentVolumes names pvc/NAME. Whether the volume has left can't be seen then, and is not waited for.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.Names("persistentvolumes")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },
@@ -378,12 +321,9 @@ func (o *options) detach(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pv, unread, err := o.volume(w, c.Namespace, name)
+	pv, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
-	}
-	if unread != nil {
-		return o.endManual(ctx, c, w, unread)
 	}
 	at, err := w.At(pv, o.node)
 	if err != nil {
@@ -411,31 +351,6 @@ func (o *options) detach(ctx context.Context, name string) error {
 		return nil
 	}
 	return o.awaitGone(ctx, c, pv)
-}
-
-// endManual deletes the tickets that attached a claim's volume, for a user that may not list
-// PersistentVolumes. This user may not see where the volume is, or its users of other namespaces.
-func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, claim *corev1.PersistentVolumeClaim) error {
-	const ask = "kubectl auth can-i list persistentvolumes"
-	pv := claim.Spec.VolumeName
-	if hidden := command.UnreadTicket(w, claim.Namespace, facts.ManualName(pv, o.node)); hidden != nil {
-		return hidden
-	}
-	tickets, pods := w.ManualOf(claim, o.node)
-	for _, t := range tickets {
-		if err := o.remove(ctx, c, t); err != nil {
-			return err
-		}
-	}
-	switch {
-	case len(pods) > 0:
-		return o.refusal("%s stays at %s, where it is in use: %s", pv, o.node, pods[0])
-	case len(tickets) == 0:
-		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", claim.Namespace, pv, o.node, ask)
-	case o.dryRun != dryRunNone:
-		return nil
-	}
-	return o.say("%s leaves %s unless somebody of another namespace uses it there. Whether it has left can't be seen: %s", pv, o.node, ask)
 }
 
 // unwanted says why an unwanted volume is still there: no command makes it go sooner than is safe.

@@ -140,7 +140,8 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes. To end it: `kubectl moorage ticket end %s -n %s`", name, name, c.Namespace)
 	}
 	if o.node != "" && w.Node(o.node) == nil {
-		if err := o.warnOfNode(w); err != nil {
+		missing := command.Missing(w.Unseen, "nodes", "", o.node)
+		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: %s While there is no such node, the ticket waits.", command.Ended(missing.Error())); err != nil {
 			return err
 		}
 	}
@@ -152,10 +153,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !created {
-		return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), o.lasts(ctx, c, ticket, created, o.ttl), leaves)
-	}
-	return o.say("%s has its volumes%s, for %s unless it is renewed%s", name, o.at(ctx, c, name), o.ttl, leaves)
+	return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), lasts(ticket, created, o.ttl), leaves)
 }
 
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {
@@ -171,17 +169,6 @@ func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) s
 		node = t.Node()
 	}
 	return " at " + node
-}
-
-// warnOfNode warns that the node is not visible. The ticket waits for it.
-func (o *makeOptions) warnOfNode(w *facts.World) error {
-	missing := missingNode(w, o.node)
-	said := command.Ended(missing.Error())
-	then := "The ticket waits until there is such a node."
-	if !isNotThere(missing) {
-		then = "If there is no such node, the ticket waits for it."
-	}
-	return o.base.Say(o.base.Streams.ErrOut, "Warning: %s %s", said, then)
 }
 
 func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {

@@ -139,7 +139,7 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	if v.Holder != nil && !held(v) {
 		who := "no pod uses it"
 		if len(v.Holder.For) > 0 {
-			who = "for " + all(v.Holder.For)
+			who = "for " + facts.Names(v.Holder.For)
 		}
 		p.line(2, "holder", v.Holder.Node+p.since(v.Holder.Since)+", "+who)
 	}
@@ -249,15 +249,6 @@ func (p *page) told(list []facts.Told) {
 	}
 }
 
-// Words says in one line that the nodes' own reports can't be seen, where that is true.
-func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
-	p := &page{w: w, s: s}
-	if unseen != nil {
-		p.unseen([]facts.Unseen{*unseen})
-	}
-	return p.err
-}
-
 // Down prints that components are down, as explain does for their dependents.
 func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
@@ -322,14 +313,6 @@ func stock(missing []string) bool {
 		}
 	}
 	return own == len(missing) && own == len(facts.OwnResources())
-}
-
-func all(list []facts.Requester) string {
-	var parts []string
-	for _, r := range list {
-		parts = append(parts, r.String())
-	}
-	return strings.Join(parts, ", ")
 }
 
 // Storage prints where a claim's or PersistentVolume's volume is.
@@ -571,7 +554,7 @@ func nodesWord(nodes []string) string {
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
 const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
-// mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
+// mostPods is how many pods of a drain plan are printed one by one.
 const mostPods = 3
 
 // DrainPlan prints a drain's plan. Unless wide, pods of a workload with the same answer are printed
@@ -586,7 +569,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
-	for _, c := range slices.Concat(x.Down, x.NotDetached) {
+	for _, c := range x.Down {
 		p.do(2, c.Do)
 	}
 	if !x.Dead {
@@ -603,13 +586,13 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		}
 		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, budgets), 0))
 	}
-	stuck := stuckGroups(&x, wide)
-	for _, volumes := range stuck {
-		p.stuckGroup(volumes)
+	for _, v := range x.Stuck {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
 	}
-	if len(groups) < len(x.Pods) || len(stuck) < len(x.Stuck) {
+	if len(groups) < len(x.Pods) {
 		p.printf("\n")
-		p.more("each pod and volume by itself")
+		p.more("each pod by itself")
 	}
 	p.unseen(x.Unseen)
 	return p.err
@@ -642,39 +625,6 @@ func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 	return groups
 }
 
-func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
-	var groups [][]facts.Volume
-	for i := range x.Stuck {
-		v := &x.Stuck[i]
-		same := func(group []facts.Volume) bool {
-			return group[0].State == v.State && group[0].Reason.Code == v.Reason.Code
-		}
-		at := slices.IndexFunc(groups, same)
-		if at < 0 || wide || len(x.Stuck) <= mostPods {
-			groups = append(groups, []facts.Volume{*v})
-			continue
-		}
-		groups[at] = append(groups[at], *v)
-	}
-	return groups
-}
-
-func (p *page) stuckGroup(volumes []facts.Volume) {
-	v := &volumes[0]
-	if len(volumes) == 1 {
-		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
-		p.reasons(2, []facts.Reason{*v.Reason})
-		return
-	}
-	p.printf("\n%s  %s\n", p.s.paint(bold, fmt.Sprintf("%d volumes", len(volumes))), v.State)
-	var names []string
-	for i := range volumes {
-		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
-	}
-	p.line(2, "volumes", facts.Some(names, few))
-	p.reasons(2, []facts.Reason{*v.Reason})
-}
-
 // drainKey is the same for pods of a workload with the same answer, at any destination.
 func drainKey(pod *facts.DrainPod) string {
 	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
@@ -692,8 +642,6 @@ func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
 	pod := &pods[0]
 	to := "would go to " + destinations(pods)
 	switch {
-	case pod.Ends && x.Dead:
-		return p.s.paint(yellow, "is not made again elsewhere")
 	case pod.Ends:
 		return p.s.paint(yellow, "would end")
 	case pod.NotVisible:
@@ -777,17 +725,10 @@ func Findings(w io.Writer, s Style, list []Finding, all bool) error {
 			c = red
 		}
 		const label = 17
-		p.printf("%s %s\n", s.paint(c, f.Sign+" "+pad(f.Check, label-3)), s.Wrap(f.Message, label))
+		p.printf("%s %s\n", s.paint(c, fmt.Sprintf("%s %-*s", f.Sign, label-3, f.Check)), s.Wrap(f.Message, label))
 		p.line(2, "evidence", f.Evidence)
 		p.line(2, "fix", f.Fix)
 	}
 	p.printf("%s\n", s.paint(faint, number(good)+" of "+number(len(list))+" are as they should be"))
 	return p.err
-}
-
-func pad(text string, width int) string {
-	for len([]rune(text)) < width {
-		text += " "
-	}
-	return text
 }

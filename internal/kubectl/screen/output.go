@@ -20,8 +20,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
-
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // APIVersion is the version of all JSON or YAML output. It follows the API's rules: fields are added, and
@@ -77,7 +75,7 @@ func Sort[T any](o *Output, list []T, value func(T) any) []T {
 	var all []keyed
 	for _, item := range list {
 		k, fields, text := keyed{item: item}, any(nil), bytes.Buffer{}
-		if raw, err := facts.JSON(value(item)); err == nil && utiljson.Unmarshal(raw, &fields) == nil && path.Execute(&text, fields) == nil {
+		if raw, err := json.Marshal(value(item)); err == nil && utiljson.Unmarshal(raw, &fields) == nil && path.Execute(&text, fields) == nil {
 			k.text = text.String()
 			k.number, _ = strconv.ParseFloat(k.text, 64)
 		}
@@ -93,11 +91,10 @@ func Sort[T any](o *Output, list []T, value func(T) any) []T {
 const (
 	jsonPath   = "jsonpath"
 	wideFormat = "wide"
-	nameFormat = "name"
 )
 
 func formats() []string {
-	return []string{"json", "yaml", nameFormat, wideFormat, jsonPath}
+	return []string{"json", "yaml", wideFormat, jsonPath}
 }
 
 // Validate returns an error for an unknown format.
@@ -121,7 +118,7 @@ func (o *Output) Wide() bool { return o.Format == wideFormat }
 // Print prints a value for programs, as an object of a kind. A list is printed as the kind's List, with
 // items. s adapts the suggested commands.
 func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
-	raw, err := facts.JSON(value)
+	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
 	}
@@ -151,7 +148,7 @@ type Item struct {
 func (o *Output) PrintItems(w io.Writer, s Style, kind string, list []Item) error {
 	items := []any{}
 	for _, item := range list {
-		raw, err := facts.JSON(item.Value)
+		raw, err := json.Marshal(item.Value)
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", item.Kind, err)
 		}
@@ -225,8 +222,6 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 		return printJSON(&printers.JSONPrinter{}), nil
 	case "yaml":
 		return printYAML(&printers.YAMLPrinter{}), nil
-	case nameFormat:
-		return printers.ResourcePrinterFunc(printNames), nil
 	case jsonPath:
 	default:
 		return nil, fmt.Errorf("-o %s is not known, choose one of: %s", o.Format, strings.Join(formats(), ", "))
@@ -240,60 +235,6 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 	}
 	printer.AllowMissingKeys(true)
 	return printer, nil
-}
-
-// nameField is the field of a kind that names its object of the cluster, and the object's resource.
-func nameField(kind string) (resource, field string) {
-	switch strings.TrimSuffix(kind, "List") {
-	case "Volume", "VolumeExplanation":
-		return "persistentvolume", "persistentVolume"
-	case "NodeSlots", "DrainPlan", "NodeExplanation":
-		return "node", "node"
-	case "Ticket", "TicketExplanation":
-		return "volumeticket.moorage.dev", "name"
-	case "ClaimExplanation":
-		return "persistentvolumeclaim", "name"
-	}
-	return "pod", "name"
-}
-
-// printNames prints RESOURCE/NAME of each object, once, as kubectl get -o name does.
-func printNames(object printable, w io.Writer) error {
-	fields := object.(*unstructured.Unstructured)
-	var printed []string
-	one := func(item map[string]any) error {
-		kind, ok := item["kind"].(string)
-		if !ok || strings.HasPrefix(kind, "Workload") || !strings.HasSuffix(kind, "Explanation") {
-			kind = fields.GetKind()
-		}
-		resource, field := nameField(kind)
-		if derived, _ := item["derived"].(bool); derived {
-			resource = "pod"
-		}
-		name, _ := item[field].(string)
-		if name == "" {
-			name, _ = item["name"].(string)
-		}
-		line := resource + "/" + name
-		if name == "" || slices.Contains(printed, line) {
-			return nil
-		}
-		printed = append(printed, line)
-		_, err := fmt.Fprintln(w, line)
-		return err
-	}
-	items, isList := fields.Object["items"].([]any)
-	if !isList {
-		return one(fields.Object)
-	}
-	for _, item := range items {
-		if object, ok := item.(map[string]any); ok {
-			if err := one(object); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 type printable = runtime.Object

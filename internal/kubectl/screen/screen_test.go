@@ -87,28 +87,6 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
-// -o name prints names that kubectl accepts, each object once.
-func TestNames(t *testing.T) {
-	slots := []map[string]any{{"node": "worker-1", "driver": "a", "free": 2}, {"node": "worker-1", "driver": "b"}}
-	tickets := []map[string]any{{"name": "nightly"}, {"name": "db-0", "derived": true}}
-	for _, test := range []struct {
-		kind, format string
-		value        any
-		want         string
-	}{
-		{"NodeSlotsList", "name", slots, "node/worker-1\n"},
-		{"TicketList", "name", tickets, "volumeticket.moorage.dev/nightly\npod/db-0\n"},
-		{"PodExplanation", "name", map[string]string{"name": "db-0"}, "pod/db-0\n"},
-	} {
-		o := NewOutput(true)
-		o.Format = test.format
-		var b bytes.Buffer
-		if err := o.Print(&b, Style{}, test.kind, test.value); err != nil || b.String() != test.want {
-			t.Errorf("%s -o %s: %q, want %q (%v)", test.kind, test.format, b.String(), test.want, err)
-		}
-	}
-}
-
 // With names of ordinary length the widest rows fit, for all states and reasons; a longer name stays whole.
 func TestTablesFit(t *testing.T) {
 	now, since := time.Unix(1e9, 0), time.Unix(1e9, 0).Add(-71*time.Hour)
@@ -241,15 +219,6 @@ func TestDrainPlanGroups(t *testing.T) {
 		}
 		plan.Pods = append(plan.Pods, pod)
 	}
-	for i := range 5 {
-		code := "NodeUnreachable"
-		if i == 4 {
-			code = "DetachFailed"
-		}
-		plan.Stuck = append(plan.Stuck, facts.Volume{PersistentVolume: fmt.Sprintf("pv-%d", i), Claim: fmt.Sprintf("shop/data-%d", i), State: "DetachPending",
-			Reason: &facts.Reason{Code: code, Message: fmt.Sprintf("why %d", i)}})
-	}
-	stuck := plan.Stuck
 	printed := func(wide bool) string {
 		var text strings.Builder
 		if err := DrainPlan(&text, Style{}, plan, time.Now(), wide); err != nil {
@@ -258,19 +227,16 @@ func TestDrainPlanGroups(t *testing.T) {
 		return text.String()
 	}
 	all := plan.Pods
-	plan.Pods, plan.Stuck = all[:mostPods], nil
+	plan.Pods = all[:mostPods]
 	if text := printed(false); strings.Count(text, "\npod shop/") != mostPods || strings.Contains(text, "-o wide") {
 		t.Errorf("few pods do not stand by themselves:\n%s", text)
 	}
-	plan.Stuck = stuck
 	plan.Pods = append(all, facts.DrainPod{Namespace: "shop", Name: "other", Workload: "statefulset/other", Volumes: []string{"x"}, To: "worker-2"})
 	text := printed(false)
 	for _, want := range []string{
 		"\n3 pods of statefulset/db in namespace shop  would go to worker-2 (2), worker-3 (1)\n  pods     db-0, db-1, db-2\n",
 		"\n5 pods of statefulset/db in namespace shop  ✗ would wait\n  pods     db-3, db-4, db-5, db-6, db-7\n  nodes    worker-2, worker-3\n  why      NoFreeSlot: no free slot\n",
-		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod and volume by itself\n",
-		"\n4 volumes  DetachPending\n  volumes  shop/data-0, shop/data-1, shop/data-2, shop/data-3\n  ✗ NodeUnreachable\n    why      why 0\n",
-		"\nvolume pv-4  DetachPending\n  ✗ DetachFailed\n    why      why 4\n",
+		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod by itself\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -35,7 +35,6 @@ const (
 type Table struct {
 	columns []column
 	rows    [][]string
-	keys    []string // a row's identity, for changes
 }
 
 // column has a name, and is shown always, with -o wide only, or without it only.
@@ -54,10 +53,7 @@ func newTable(columns ...string) *Table {
 	return t
 }
 
-func (t *Table) add(key string, cells ...string) {
-	t.keys = append(t.keys, key)
-	t.rows = append(t.rows, cells)
-}
+func (t *Table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
@@ -86,66 +82,21 @@ func (t *Table) lines(o *Output) [][]string {
 	return shown
 }
 
-// Print prints the table.
-func (t *Table) Print(w io.Writer, o *Output, s Style) error {
-	return NewRows(w).Print(t, o, s)
-}
-
 // gap is the space between columns: kubectl's own 3 are more than 80 columns allow.
 const gap = 2
 
-// Rows prints tables below each other, in columns that get wider where they have to, and never narrower. It
-// is serial.
-type Rows struct {
-	to     io.Writer
-	widths []int
-}
-
-// NewRows returns rows that are printed to a writer.
-func NewRows(to io.Writer) *Rows { return &Rows{to: to} }
-
-// Print prints a table below the earlier tables.
-func (r *Rows) Print(t *Table, o *Output, s Style) error {
-	lines := t.lines(o)
-	for _, cells := range lines {
-		for len(r.widths) < len(cells) {
-			r.widths = append(r.widths, 0)
-		}
-		for i, cell := range cells {
-			r.widths[i] = max(r.widths[i], utf8.RuneCountInString(cell))
-		}
-	}
+// Print prints the table.
+func (t *Table) Print(w io.Writer, o *Output, s Style) error {
 	var b strings.Builder
-	for _, cells := range lines {
-		line := ""
-		for i, cell := range cells {
-			line += cell + strings.Repeat(" ", r.widths[i]-utf8.RuneCountInString(cell)+gap)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	columns := tabwriter.NewWriter(&b, 0, 0, gap, ' ', 0)
+	for _, cells := range t.lines(o) {
+		fmt.Fprintln(columns, strings.Join(cells, "\t"))
 	}
-	_, err := io.WriteString(r.to, s.paintBars(b.String()))
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, s.paintBars(b.String()))
 	return err
-}
-
-// Changed keeps only the rows that differ from seen, notes them there and returns their places: kubectl get
-// -w prints these next.
-func (t *Table) Changed(seen map[string]string) []int {
-	var changed []int
-	var rows [][]string
-	for i, row := range t.rows {
-		var b strings.Builder
-		for c, cell := range row {
-			if name := t.columns[c].name; name != "AGE" && name != "SINCE" {
-				b.WriteString(cell + "\x00")
-			}
-		}
-		if seen[t.keys[i]] != b.String() {
-			seen[t.keys[i]] = b.String()
-			rows, changed = append(rows, row), append(changed, i)
-		}
-	}
-	t.rows = rows
-	return changed
 }
 
 const none = "<none>"
@@ -182,11 +133,7 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 		if v.Reason != nil {
 			reason = v.Reason.Code
 		}
-		key := v.Driver + "^" + v.Handle
-		if v.Handle == "" {
-			key = v.Claim // it has no volume yet
-		}
-		t.add(key, orNone(name), claim, cmp.Or(reason, v.State), v.State, orNone(nodesOf(nodes)), orNone(strings.Join(nodes, ",")),
+		t.add(orNone(name), claim, cmp.Or(reason, v.State), v.State, orNone(nodesOf(nodes)), orNone(strings.Join(nodes, ",")),
 			orNone(short(holders)), orNone(shortNames(holders)), orNone(short(who(waiting))), orNone(next), number(len(v.Waiting)),
 			orNone(reason), orNone(v.Driver), orNone(v.Handle), v.Access, number(int(v.Transitions)), ago(now, since))
 	}
@@ -281,7 +228,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		if x.Derived {
 			name, kind = "(the pod)", x.Type+" (bound)"
 		}
-		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), node,
+		t.add(x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), node,
 			status, x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
 	}
 	return t
@@ -290,7 +237,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 func waits(list []view.Wait, now time.Time) *Table {
 	t := newTable("WAITING", "NODE", "STATUS", "WAITED")
 	for _, x := range list {
-		t.add(x.Ref, strings.TrimPrefix(x.Ref, "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
+		t.add(strings.TrimPrefix(x.Ref, "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}
 	return t
 }
@@ -337,7 +284,7 @@ func Slots(list []facts.Slots, s Style) *Table {
 		if len(notes) > 1 {
 			first = notes[0] + " +" + number(len(notes)-1)
 		}
-		t.add(x.Node+"/"+x.Driver, append(cells, orNone(first), orNone(strings.Join(notes, ", ")))...)
+		t.add(append(cells, orNone(first), orNone(strings.Join(notes, ", ")))...)
 	}
 	return t
 }

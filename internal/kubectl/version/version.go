@@ -2,8 +2,8 @@
 
 // Package version is kubectl moorage version: the releases of this program and of Moorage in the cluster.
 //
-// Reads: the API server's version and kinds, and the pods and Leases of Moorage's components. Decides:
-// nothing. Writes: nothing.
+// Reads: the API server's version and kinds, and Moorage's pods. Decides: nothing. Writes:
+// nothing.
 package version
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -33,10 +32,8 @@ type Versions struct {
 	Client     string   `json:"client"`
 	Kubernetes string   `json:"kubernetes,omitempty"`
 	Images     []string `json:"images,omitempty"` // of Moorage's pods, sorted
-	// Installed says that the cluster serves Moorage's kinds; Leaders are the components with a valid
-	// Lease, sorted. Both are known even where pods are not seen, or run elsewhere.
-	Installed bool     `json:"installed"`
-	Leaders   []string `json:"leaders,omitempty"`
+	// Installed says that the cluster serves Moorage's kinds.
+	Installed bool `json:"installed"`
 	// Error says why the cluster was not asked, or did not answer.
 	Error string `json:"error,omitempty"`
 }
@@ -94,16 +91,14 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) error {
 	v.Kubernetes = server.GitVersion
 	_, err = c.Kube.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	v.Installed = err == nil
-	home := c.Home(ctx)
-	v.Leaders = leaders(ctx, c, home)
-	if v.Images, err = images(ctx, c, home); err != nil {
+	if v.Images, err = images(ctx, c); err != nil {
 		v.Error = "Moorage's pods can't be listed: " + err.Error()
 	}
 	return nil
 }
 
-func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, error) {
-	list, err := c.Kube.CoreV1().Pods(home).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
+func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	list, err := c.Kube.CoreV1().Pods(c.Home(ctx)).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
 		return nil, err
 	}
@@ -116,28 +111,12 @@ func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, err
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
-	list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	var found []string
-	for _, name := range []string{v1alpha1.ControllerName, v1alpha1.SchedulerName} {
-		if l := facts.Lease(list.Items, name, home); l != nil && facts.Lapsed(l, c.Clock()) == 0 {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
 func (v *Versions) moorage() string {
 	switch {
 	case len(v.Images) > 0:
 		return strings.Join(v.Images, "\n                 ")
-	case len(v.Leaders) > 0:
-		return "leading: " + strings.Join(v.Leaders, ",\n                 ") + ";\n                 their pods are not visible, or they run elsewhere"
 	case v.Installed:
-		return "its CRDs are installed; no component leads that could be seen"
+		return "its CRDs are installed; no pod of it could be seen"
 	}
 	return "not installed in this cluster: the commands work without it"
 }

@@ -13,11 +13,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -48,11 +48,10 @@ const examples = `  # Open the page in the browser
   kubectl moorage web --out incident.html`
 
 type options struct {
-	base    *command.Base
-	address string
-	port    uint16
-	open    bool
-	out     string
+	base *command.Base
+	port uint16
+	open bool
+	out  string
 }
 
 // NewCommand makes the command.
@@ -73,16 +72,12 @@ func NewCommand(b *command.Base) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
-	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, .html or .htm, and end; - for the output stream")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end; - for the output stream")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
-	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
-		return err
-	}
 	c, err := o.base.Connect()
 	if err != nil {
 		return err
@@ -123,12 +118,12 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 }
 
 func (o *options) listen(ctx context.Context, s *server, ended chan error) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
 	if err != nil {
 		return err
 	}
 	token := newToken()
-	web := newServer(ctx, s.handler(token, o.address))
+	web := newServer(ctx, s.handler(token))
 	o.announce(ctx, listener.Addr(), token)
 	go func() { ended <- web.Serve(listener) }()
 	select {
@@ -140,28 +135,13 @@ func (o *options) listen(ctx context.Context, s *server, ended chan error) error
 }
 
 func (o *options) announce(ctx context.Context, at net.Addr, token string) {
-	host := at.String()
-	if a, err := netip.ParseAddrPort(host); err == nil {
-		switch {
-		case a.Addr().IsUnspecified():
-			host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(a.Port())))
-			fallthrough
-		case !a.Addr().IsLoopback():
-			o.say("Warning: --address %s lets others of the network in who know the address below, and it is not encrypted.", o.address)
-		}
-	}
-	url := "http://" + host + "/" + token + "/"
+	url := "http://" + at.String() + "/" + token + "/"
 	fmt.Fprintf(o.base.Streams.Out, "%s\nCtrl-C ends it. The address is a secret: it shows what you may see.\n", url)
 	if o.open {
 		if err := openBrowser(ctx, url); err != nil {
-			o.say("No browser could be opened (%v): open the address yourself.", err)
+			_ = o.base.Say(o.base.Streams.ErrOut, "No browser could be opened (%v): open the address yourself.", err) // a closed stream stops nothing
 		}
 	}
-}
-
-// say warns on the error stream. A closed stream stops nothing.
-func (o *options) say(format string, args ...any) {
-	_ = o.base.Say(o.base.Streams.ErrOut, format, args...)
 }
 
 // idle is the pause between views, as a multiple of the time that a view took, in addition to the delay of
@@ -319,7 +299,7 @@ const (
 // WriteStatic writes the page as one file that loads nothing. The content is data in it: encoding/json
 // escapes <, > and &, and no name can end its element.
 func WriteStatic(w io.Writer, s Static) error {
-	data, err := facts.JSON(s)
+	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -98,33 +97,14 @@ func (d *details) explained(ctx context.Context, kind, namespace, name string) (
 	if err != nil {
 		return Detail{}, err
 	}
-	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: d.commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
+	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: []string{d.command("explain " + kind + "/" + name + command.Inside(namespace) + " -o wide")}}
 	if value, ok := x.Value.(facts.Storage); ok {
 		out.Volume = value.Volume
 	}
 	return out, nil
 }
 
-func inside(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " -n " + namespace
-}
-
-// plainName is a name that a shell takes without quotes. The API server accepts no other names, but a
-// bundle may come from a stranger.
-var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-
-// commands is a command line to copy; none where the API server would not accept a name.
-func (d *details) commands(line string, names ...string) []string {
-	for _, name := range names {
-		if name != "" && !plainName.MatchString(name) {
-			return nil
-		}
-	}
-	return []string{d.style.Linked("kubectl moorage " + line)}
-}
+func (d *details) command(line string) string { return d.style.Linked("kubectl moorage " + line) }
 
 func (d *details) volume(ctx context.Context, key string) (Detail, error) {
 	found, ok := d.world.VolumeOf(key)
@@ -163,7 +143,7 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 		return out, err
 	}
 	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}
-	out.Commands = append(out.Commands, d.commands("drain-plan "+name, name)...)
+	out.Commands = append(out.Commands, d.command("drain-plan "+name))
 	return out, nil
 }
 
@@ -172,7 +152,7 @@ func (d *details) ticket(namespace, name string) (Detail, error) {
 	if !ok {
 		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
 	}
-	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: d.commands("tickets"+inside(namespace), namespace)}
+	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: []string{d.command("tickets" + command.Inside(namespace))}}
 	if len(t.Reasons) > 0 {
 		r := t.Reasons[0]
 		out.Cause = r.Cause()

@@ -3,14 +3,13 @@
 package web
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -29,8 +27,6 @@ import (
 
 // Limits of the server. A page that does not read for writePatience is gone.
 const (
-	mostStreams   = 16
-	mostDetails   = 2
 	heartbeat     = 5 * time.Second
 	writePatience = 30 * time.Second
 	detailTime    = time.Minute
@@ -46,20 +42,15 @@ type server struct {
 	frozen bool
 	clock  func() time.Time
 	detail func(ctx context.Context, ref string) (Detail, error)
-
-	streams, details *semaphore.Weighted
 }
 
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
-func (s *server) handler(token, host string) http.Handler {
-	return &guard{token: token, host: host, next: s.routes()}
-}
+func (s *server) handler(token string) http.Handler { return &guard{token: token, next: s.routes()} }
 
 func (s *server) routes() http.Handler {
-	s.streams, s.details = semaphore.NewWeighted(mostStreams), semaphore.NewWeighted(mostDetails)
 	router := mux.NewRouter().SkipClean(true)
 	router.HandleFunc("/", s.page)
 	router.HandleFunc("/stream", s.stream)
@@ -89,21 +80,9 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(ctx context.Context) (any, error) {
-		return s.detail(ctx, r.URL.Query().Get("ref"))
-	})
-}
-
-// answer answers with a value that takes time to compute, for a few requests at once.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTime)
 	defer cancel()
-	if err := s.details.Acquire(ctx, 1); err != nil {
-		http.Error(w, "others are asked first", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.details.Release(1)
-	d, err := value(ctx)
+	d, err := s.detail(ctx, r.URL.Query().Get("ref"))
 	missing := (*command.NotFoundError)(nil)
 	switch {
 	case errors.As(err, &missing):
@@ -114,23 +93,29 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx c
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if raw, err := facts.JSON(d); err == nil {
-		_, _ = w.Write(raw) // the client has gone
-	}
+	_ = json.NewEncoder(w).Encode(d) // the client has gone
 }
 
 // stream sends the view, then its changes, as server-sent events. Each browser gets the difference from its
 // last event to the present, without the states between.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
-	if !s.streams.TryAcquire(1) {
-		http.Error(w, fmt.Sprintf("%d pages are open already", mostStreams), http.StatusServiceUnavailable)
-		return
-	}
-	defer s.streams.Release(1)
+	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	out := newEvents(w, r)
-	_ = s.each(r.Context(), ticker.C, func(m message) error { return out.send(m) }) // a browser that does not read is gone
+	control := http.NewResponseController(w)
+	_ = s.each(r.Context(), ticker.C, func(m message) error { // a browser that does not read is gone
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(writePatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", raw); err != nil {
+			return err
+		}
+		return control.Flush()
+	})
 }
 
 // each sends the view, then its changes, until ctx ends; it also sends at every beat without a change.
@@ -162,43 +147,6 @@ func (s *server) message(last, now state) message {
 		m.From, m.Delta = last.seq, &d
 	}
 	return m
-}
-
-type events struct {
-	out     io.Writer
-	zip     *gzip.Writer
-	control *http.ResponseController
-}
-
-func newEvents(w http.ResponseWriter, r *http.Request) *events {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	e := &events{out: w, control: http.NewResponseController(w)}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		e.zip = gzip.NewWriter(w)
-		e.out = e.zip
-	}
-	return e
-}
-
-func (e *events) send(m any) error {
-	raw, err := facts.JSON(m)
-	if err != nil {
-		return err
-	}
-	if err := e.control.SetWriteDeadline(time.Now().Add(writePatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := fmt.Fprintf(e.out, "data: %s\n\n", raw); err != nil {
-		return err
-	}
-	if e.zip != nil {
-		if err := e.zip.Flush(); err != nil {
-			return err
-		}
-	}
-	return e.control.Flush()
 }
 
 type state struct {
@@ -274,9 +222,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // send requests to localhost: they lack the token, or name another host (DNS rebinding) or another origin.
 type guard struct {
 	token string
-	// host is the requested address by name; loopback is always right.
-	host string
-	next http.Handler
+	next  http.Handler
 }
 
 // ServeHTTP answers a request, or refuses it.
@@ -292,7 +238,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A refused client keeps no connection: other users of this machine have no token.
 	h.Set("Connection", "close")
 	switch {
-	case refused(w, r, g.host):
+	case refused(w, r):
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
@@ -313,16 +259,16 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // its browser.
 func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !refused(w, r, "") {
+		if !refused(w, r) {
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
 // refused refuses a request that names another host, or comes from a website.
-func refused(w http.ResponseWriter, r *http.Request, host string) bool {
+func refused(w http.ResponseWriter, r *http.Request) bool {
 	switch {
-	case !rightHost(r.Host, host):
+	case !rightHost(r.Host):
 		http.Error(w, "this is served for localhost only", http.StatusMisdirectedRequest)
 	case !sameOrigin(r):
 		http.Error(w, "requests of other websites are refused", http.StatusForbidden)
@@ -332,23 +278,16 @@ func refused(w http.ResponseWriter, r *http.Request, host string) bool {
 	return true
 }
 
-// rightHost says whether a request names this machine, or the requested address. The port may differ, as in
-// an SSH tunnel. A website with a name that resolves to 127.0.0.1 still sends its name.
-func rightHost(host, asked string) bool {
+// rightHost says whether a request names this machine. The port may differ, as in an SSH tunnel. A website
+// with a name that resolves to 127.0.0.1 still sends its name.
+func rightHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
 	name = strings.Trim(name, "[]")
-	if strings.EqualFold(name, "localhost") || asked != "" && strings.EqualFold(name, asked) {
-		return true
-	}
 	address, err := netip.ParseAddr(name)
-	if err != nil {
-		return false
-	}
-	all, err := netip.ParseAddr(asked)
-	return address.IsLoopback() || err == nil && all.IsUnspecified()
+	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
 }
 
 // sameOrigin says whether a request comes from the page itself, or from a typed address or a followed link.

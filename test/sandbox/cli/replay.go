@@ -42,7 +42,7 @@ func newReplayCommand() *cobra.Command {
 // replay serves an archive until ctx ends. It calls started with a
 // kubeconfig for it.
 func replay(ctx context.Context, file string, started func(kubeconfig string, a *archive.Archive)) error {
-	a, err := archive.Open(ctx, file)
+	a, err := archive.Open(file)
 	if err != nil {
 		return err
 	}
