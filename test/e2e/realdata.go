@@ -47,10 +47,10 @@ func RealData(repeat int) sandbox.Scenario {
 			s.warm(d.image)
 			c := s.writer(d)
 			for _, f := range s.dataFaults() {
-				s.playOn(c, f, repeat)
+				c = s.playOn(c, f, repeat)
 			}
 			c.stop()
-			s.counts(c, s.successor("the database answers", d.name, s.isReady), "")
+			s.counts(c, s.successor("the database answers", d.name, s.isReady).Name, "")
 			s.splits(d)
 		}),
 	}
@@ -107,8 +107,8 @@ func (s *story) dataFaults() []dataFault {
 			s.remove(pod.Name) // a kubelet waits longer before each restart of the same pod's container
 			s.successor("the database answers once more", databases[0].name, s.isReady, pod.UID)
 		}},
-		s.kubeletForgets(),
 		s.machineOff("taint out-of-service", nil, s.tainting("", outOfService())),
+		s.kubeletForgets(),
 	}
 	if s.Mode != sandbox.Standalone {
 		return faults
@@ -170,8 +170,10 @@ func (s *story) rollOutSet(name string) {
 	s.must(err)
 }
 
-// playOn plays a fault so many times, and says how long nothing was acknowledged.
-func (s *story) playOn(c *writer, f dataFault, repeat int) {
+// playOn plays a fault so many times, and says how long nothing was acknowledged. Where
+// kube-controller-manager detaches, a database that does not come back is counted, and another one takes
+// its place.
+func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 	if f.policy != nil {
 		s.policy("data", *f.policy)
 		defer s.noPolicy("data")
@@ -181,9 +183,38 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 	}
 	var took []time.Duration
 	for range repeat {
-		old := s.successor("the database answers", c.app, s.isReady)
-		c.acknowledges(old.UID)
+		pause, err := s.playOnce(c, f)
+		if err != nil {
+			if s.Mode == sandbox.Standalone || s.ctx.Err() != nil {
+				s.must(err)
+			}
+			s.say("%s: the database does not come back: %v", f.name, err)
+			c.stop()
+			c.mayLose, c.patience = true, 20*time.Second
+			s.counts(c, c.app+"-0", f.name+": ")
+			c = s.writer(c.database)
+			continue
+		}
+		took = append(took, pause)
+	}
+	if len(took) == 0 {
+		return c
+	}
+	slices.Sort(took)
+	s.SetCount("ms, "+f.name+": median", int(took[len(took)/2].Milliseconds()))
+	s.SetCount("ms, "+f.name+": worst", int(took[len(took)-1].Milliseconds()))
+	return c
+}
+
+// playOnce plays a fault, and takes it back, also if the database does not come back.
+func (s *story) playOnce(c *writer, f dataFault) (pause time.Duration, err error) {
+	var old *corev1.Pod
+	err = ended(func() {
+		found := s.successor("the database answers", c.app, s.isReady)
+		c.begins(found)
+		c.acknowledges(found.UID)
 		c.begin()
+		old = found
 		f.breaks(old)
 		var next *corev1.Pod
 		if f.stays {
@@ -193,13 +224,13 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 			next = s.successor("the database answers again", c.app, s.isReady, old.UID)
 		}
 		c.acknowledges(next.UID)
-		took = append(took, c.longest())
-		s.say("%s: nothing was acknowledged for %.1f s; %s is at %s, and was at %s", f.name, took[len(took)-1].Seconds(), next.Name, next.Spec.NodeName, old.Spec.NodeName)
-		f.end(old)
+		pause = c.longest()
+		s.say("%s: nothing was acknowledged for %.1f s; %s is at %s, and was at %s", f.name, pause.Seconds(), next.Name, next.Spec.NodeName, old.Spec.NodeName)
+	})
+	if old == nil {
+		return pause, err
 	}
-	slices.Sort(took)
-	s.SetCount("ms, "+f.name+": median", int(took[len(took)/2].Milliseconds()))
-	s.SetCount("ms, "+f.name+": worst", int(took[len(took)-1].Milliseconds()))
+	return pause, errors.Join(err, ended(func() { f.end(old) }))
 }
 
 // restarted waits until a pod's container was started once more, and its database answers.
@@ -219,21 +250,25 @@ func restarts(pod *corev1.Pod) (sum int32) {
 	return sum
 }
 
-// counts compares what the client has kept with what the database has, and ends the database, of
-// which runs is a pod that runs. With Moorage nothing is lost or damaged, unless it may be.
-func (s *story) counts(c *writer, runs *corev1.Pod, prefix string) {
+// counts compares what the client has kept with what the database in a pod has, and ends the database.
+// With Moorage nothing is lost or damaged, unless it may be.
+func (s *story) counts(c *writer, pod, prefix string) {
 	acked, lost := c.last(), 0
-	damage := s.EventuallyWithin(s.ctx, 2*time.Minute, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, runs.Name)) })
+	damage := s.EventuallyWithin(s.ctx, c.patience, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, pod)) })
+	var found string
+	if damage == nil {
+		found, damage = s.Exec(s.ctx, pod, "sh", "-ec", fmt.Sprintf(c.count, acked))
+	}
 	if damage != nil {
 		s.add(prefix+"databases that answer no more", 1)
 	} else {
-		lost = acked - number(s.run(runs.Name, fmt.Sprintf(c.count, acked)))
-		_, damage = s.Exec(s.ctx, runs.Name, "sh", "-ec", c.read)
+		lost = acked - number(found)
+		_, damage = s.Exec(s.ctx, pod, "sh", "-ec", c.read)
 	}
-	claim := dataOf(runs.Name)
+	claim := dataOf(pod)
 	handle := s.handle(claim)
 	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, c.app, metav1.DeleteOptions{}))
-	s.gone(runs.Name)
+	s.gone(pod)
 	s.leavesEveryNode(claim)
 	damage = errors.Join(damage, s.Cluster.CheckDisk(s.ctx, handle))
 	s.must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.ctx, claim, metav1.DeleteOptions{}))
@@ -321,7 +356,7 @@ func (s *story) split(d database, cut cutOff) {
 	c.stop()
 	next := s.successor("the database runs elsewhere or again", d.name, s.isRunning, old.UID)
 	c.mayLose = cut.unsafe
-	s.counts(c, next, cut.name+": ")
+	s.counts(c, next.Name, cut.name+": ")
 }
 
 // isReady returns nil if a pod runs and its database answers.

@@ -28,6 +28,8 @@ type writer struct {
 	done chan struct{}
 	// pace is the time between two records.
 	pace time.Duration
+	// patience is how long the database may take to answer at the end.
+	patience time.Duration
 	// mayLose says that the database may be lost by what was done to it.
 	mayLose bool
 
@@ -42,7 +44,7 @@ type writer struct {
 func (s *story) writer(d database) *writer {
 	s.statefulSetOf(d)
 	ctx, end := context.WithCancel(s.ctx)
-	c := &writer{story: s, database: d, app: d.name, end: end, done: make(chan struct{}), pace: 50 * time.Millisecond, by: map[types.UID]int{}}
+	c := &writer{story: s, database: d, app: d.name, end: end, done: make(chan struct{}), pace: 50 * time.Millisecond, patience: 2 * time.Minute, by: map[types.UID]int{}}
 	pod := s.successor("the database answers", d.name, s.isReady)
 	s.run(pod.Name, d.create)
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,23 +163,31 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 	cmd.Dir = work
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
-	out, failed := cmd.CombinedOutput()
+	log, err := os.Create(filepath.Join(e.Cluster.Dir(), "logs", "storage-suites.log")) // to follow them
+	if err != nil {
+		return nil, "", err
+	}
+	defer log.Close()
+	var out strings.Builder
+	cmd.Stdout = io.MultiWriter(&out, log)
+	cmd.Stderr = cmd.Stdout
+	failed := cmd.Run()
 	if failed != nil {
-		failed = fmt.Errorf("the storage suites: %w\n%s", failed, out)
+		failed = fmt.Errorf("the storage suites: %w\n%s", failed, out.String())
 	}
 	text, err := os.ReadFile(filepath.Join(work, "report.json"))
 	if err != nil {
-		return nil, string(out), errors.Join(failed, err)
+		return nil, out.String(), errors.Join(failed, err)
 	}
 	var reports []struct{ SpecReports []specReport }
 	if err := json.Unmarshal(text, &reports); err != nil {
-		return nil, string(out), errors.Join(failed, fmt.Errorf("report of the storage suites: %w", err))
+		return nil, out.String(), errors.Join(failed, fmt.Errorf("report of the storage suites: %w", err))
 	}
 	var specs []specReport
 	for _, r := range reports {
 		specs = append(specs, r.SpecReports...)
 	}
-	return specs, string(out), failed
+	return specs, out.String(), failed
 }
 
 // outcomes returns ginkgo's lines with counts of specs, such as "Ran 12 of 7000 Specs in 60 seconds"
