@@ -34,8 +34,8 @@ const (
 )
 
 // WaitTimes measures how long pods are away when machines reboot, kubelets restart, and Nodes and
-// machines are replaced. moorage-node does not run. Nodes are called not Ready after Kubernetes'
-// default of 50 s.
+// machines are replaced. moorage-node does not run. Kubelets report every 10 s, and nodes are called not
+// Ready after 50 s, as by default.
 func WaitTimes() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "wait-times",
@@ -43,10 +43,7 @@ func WaitTimes() sandbox.Scenario {
 		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Extra:   true,
 		Timeout: 90 * time.Minute,
-		Shape: func(shape *sandbox.Shape) {
-			threeByFour(shape)
-			shape.Slots, shape.NamedMachines = 4*loadPods, true
-		},
+		Shape:   func(shape *sandbox.Shape) { shape.Slots, shape.NamedMachines = 4*loadPods, true },
 		Run: tell(func(s *story) {
 			if s.Mode != sandbox.Standalone {
 				s.must(s.Compare())
