@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/drain"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -29,8 +28,6 @@ const (
 	shutdownLasts = 20 * time.Second
 	// loadPods is how many pods come, and how many go, while their kubelet is away.
 	loadPods = 10
-	// replacedAfter is forceDetach.afterPodGone while a machine is replaced.
-	replacedAfter = time.Minute
 )
 
 // WaitTimes measures how long pods are away when machines reboot, kubelets restart, and Nodes and
@@ -59,7 +56,7 @@ func WaitTimes() sandbox.Scenario {
 			s.plays("graceful shutdown", s.gracefulShutdown)
 			s.plays("kubelet restart under load", s.restartUnderLoad)
 			s.plays("Node made again", s.nodeMadeAgain)
-			s.plays("machine replaced, afterPodGone 1m", s.machineReplaced)
+			s.plays("machine replaced", s.machineReplaced)
 			s.allLeft()
 		}),
 	}
@@ -333,18 +330,18 @@ func (s *story) nodeMadeAgain(n int) time.Duration {
 	s.nodeGone(node)
 	s.must(s.Cluster.StartAgain(node))
 	took := s.over(s.awaits(began, "the pod runs at the Node again", func() error { return s.another(pod.Name, pod.UID) }))
+	s.nodeIs(node, true)
+	s.boots(node) // without moorage-node, only another boot shows that the pod has left nothing mounted
 	s.only("")
 	s.ends(app)
 	return took
 }
 
 // machineReplaced switches a machine off for good. Its Node is deleted, its pod by force, and another
-// machine registers by its name. The pod that replaces it goes to another node.
+// machine registers by its name, with another nodeID of the driver. The pod that replaces it goes to
+// another node. Where Moorage detaches it waits for a person, who acts as soon as the pod is told.
 func (s *story) machineReplaced(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("replaced-%d", n)
-	if s.moorage() {
-		s.policy("measured", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: replacedAfter}}})
-	}
 	pod := s.setAt(node, app)
 	s.only("")
 	began := time.Now()
@@ -355,6 +352,12 @@ func (s *story) machineReplaced(n int) time.Duration {
 	s.must(s.forceDelete(s.ctx, pod.Name))
 	s.boundAgain(pod.Name, pod)
 	s.must(s.Cluster.Replace(node))
+	if s.Mode == sandbox.Standalone {
+		s.until("the pod is told to have the volume detached by hand", func() error {
+			return told(s.View.Pod(s.Namespace, pod.Name), "NodeReplaced", node, diskapi.NodeID(node))
+		})
+		s.detachesByHand("data-"+pod.Name, node)
+	}
 	took := s.over(s.awaits(began, "the pod runs elsewhere", func() error { return s.another(pod.Name, pod.UID) }))
 	s.must(s.Cluster.Withdraw(s.ctx, node))
 	s.must(s.Client.CoreV1().Nodes().Delete(s.ctx, node, metav1.DeleteOptions{}))
@@ -363,8 +366,13 @@ func (s *story) machineReplaced(n int) time.Duration {
 	s.must(s.Cluster.PowerOn(s.ctx, node))
 	s.nodeIs(node, true)
 	s.ends(app)
-	if s.moorage() {
-		s.noPolicy("measured")
-	}
 	return took
+}
+
+// detachesByHand is a person who detaches a volume at the storage, and deletes its VolumeAttachment.
+func (s *story) detachesByHand(claim, node string) {
+	answer, err := s.Disk.Do(s.ctx, diskapi.Request{Call: diskapi.ControllerUnpublish, Volume: s.handle(claim), Node: diskapi.NodeID(node)})
+	s.must(err)
+	s.expect(answer.Code == "OK", "the storage detaches the volume", "%s: %s", answer.Code, answer.Message)
+	s.must(s.Client.StorageV1().VolumeAttachments().Delete(s.ctx, s.attachment(claim, node).Name, metav1.DeleteOptions{}))
 }
