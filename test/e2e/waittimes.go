@@ -21,8 +21,8 @@ import (
 const (
 	// waitPlays is how often each story is played.
 	waitPlays = 3
-	// neverAfter is the time after which a wait is said never to end. kube-controller-manager detaches by
-	// force after six minutes.
+	// neverAfter is longer than six minutes: kube-controller-manager then detaches by force. A longer wait
+	// counts as never.
 	neverAfter = 7 * time.Minute
 	// shutdownLasts is for how long a machine is off after a graceful shutdown.
 	shutdownLasts = 20 * time.Second
@@ -174,7 +174,7 @@ func (s *story) booted(node, boot string) {
 	})
 }
 
-// rollingReboot drains and reboots one node after the other: the machine goes off as soon as the drain
+// rollingReboot drains and reboots one node after another: the machine goes off as soon as the drain
 // has ended. It returns the longest time from the begin of a drain until all its pods ran again, and the
 // time of the whole.
 func (s *story) rollingReboot(n int) (longest, whole time.Duration) {
@@ -339,7 +339,7 @@ func (s *story) nodeMadeAgain(n int) time.Duration {
 
 // machineReplaced switches a machine off for good. Its Node is deleted, its pod by force, and another
 // machine registers by its name, with another nodeID of the driver. The pod that replaces it goes to
-// another node. Where Moorage detaches it waits for a person, who acts as soon as the pod is told.
+// another node. In Standalone mode a person has to detach the volume: see detachesByHand.
 func (s *story) machineReplaced(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("replaced-%d", n)
 	pod := s.setAt(node, app)
