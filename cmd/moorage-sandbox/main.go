@@ -35,7 +35,10 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkDataKills, benchmarkStorageSuites, benchmarkNode, benchmarkScale},
+		Commands: []func(*cli.Session) *cobra.Command{
+			benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkWaits,
+			benchmarkData, benchmarkDataKills, benchmarkStorageSuites, benchmarkNode, benchmarkScale,
+		},
 	}))
 }
 
@@ -85,6 +88,15 @@ func benchmarkPowerOff(s *cli.Session) *cobra.Command {
 		Long:     "Runs the scenario power-off-times in one mode: some 25 minutes with Moorage, 5 in upstream's mode.",
 		Results:  "test/bench/results/power-off.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.PowerOffTimes() },
+	})
+}
+
+func benchmarkWaits(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-waits", Short: "Reboot machines, restart kubelets and replace Nodes, and measure how long their pods are away",
+		Long:     "Runs the scenario wait-times in one mode: some 15 minutes.",
+		Results:  "test/bench/results/waits.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.WaitTimes() },
 	})
 }
 

@@ -22,6 +22,7 @@ func Scenarios() []sandbox.Scenario {
 		drained(),
 		DrainMany(),
 		PowerOffTimes(),
+		WaitTimes(),
 		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),

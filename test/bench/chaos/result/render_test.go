@@ -117,6 +117,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 		"bench-kubelet-kills": {"kubelet-kills.json", "kubelet-staging-hole.md"},
 		"bench-drain":         {"drain.json", "drain.md"},
 		"bench-power-off":     {"power-off.json", "power-off.md"},
+		"bench-waits":         {"waits.json", "waits.md"},
 	} {
 		r, err := Read(top + "test/bench/results/" + files.results)
 		if err != nil {
