@@ -146,7 +146,8 @@ func (s *story) kubeletForgets() dataFault {
 	return f
 }
 
-// machineOff switches a machine off, and gives evidence of it once its node is not Ready.
+// machineOff switches a machine off, and gives evidence of it once its node is not Ready. A StatefulSet makes
+// no other pod before the pod at the dead node is deleted: a person does that where nobody else does.
 func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known evidence) dataFault {
 	return dataFault{
 		name: "machine off, " + name, policy: policy, most: map[bool]int{true: powerOffs, false: 5}[policy != nil],
@@ -154,6 +155,9 @@ func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known
 			s.must(s.Cluster.PowerOff(s.ctx, pod.Spec.NodeName))
 			s.nodeIs(pod.Spec.NodeName, false)
 			known.says(pod.Spec.NodeName)
+			if policy != nil { // with the out-of-service taint kube-controller-manager does this
+				s.must(s.forceDelete(s.ctx, pod.Name))
+			}
 		},
 		end: func(pod *corev1.Pod) {
 			s.must(s.Cluster.PowerOn(s.ctx, pod.Spec.NodeName))
