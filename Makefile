@@ -188,11 +188,22 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(OTHERS) ## Inst
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 # Kubernetes' own storage suites: their binary links the whole e2e framework, and is built for this alone.
+.PHONY: $(BIN)/storage-suites
+$(BIN)/storage-suites:
+	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $@ ./test/storage
+	cp test/storage/driver.yaml $@.yaml
+
 .PHONY: test-e2e-storage
-test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
-	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $(BIN)/storage-suites ./test/storage
-	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
+test-e2e-storage: build $(BIN)/storage-suites ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
+
+.PHONY: storage-suites
+storage-suites: real $(BIN)/storage-suites ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
+	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-suites $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
+
+.PHONY: data
+data: real ## Play faults while PostgreSQL writes on real disks, as root; MODE=upstream, REPEAT=10, LENIENT=1, OUT=FILE; KILLS=1 for ten databases and random kills
+	$(SANDBOX) bench-data$(if $(KILLS),-kills) $(if $(MODE),--mode $(MODE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(LENIENT),--lenient) $(if $(OUT),--out $(OUT))
 
 .PHONY: test-real
 test-real: real ## Run csi-sanity and the scenarios where nodes run containers and mount disks, as root
