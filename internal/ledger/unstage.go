@@ -121,7 +121,7 @@ func (n *Node) Calls(v VolumeID) (made, next int64) {
 // stands, or a call without an answer. A volume that is mounted there meanwhile may be lost.
 func (n *Node) MayBeUnstaged(v VolumeID) bool {
 	_, ordered := n.Ordered(v)
-	return ordered || n.Unanswered(v) //mutant:unanswered-call
+	return ordered || n.Unanswered(v)
 }
 
 // UnstageFailures returns how often in a row an order for a volume led to nothing at a node,

@@ -242,7 +242,7 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 // outlast waits until a request without an answer can have no effect any more. Its possible effects can
 // be read then.
 func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
-	return t, Move{Wait: now.Add(m.Outlast)} //mutant:no-outlasting
+	return t, Move{Wait: now.Add(m.Outlast)}
 }
 
 func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }

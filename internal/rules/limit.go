@@ -110,7 +110,7 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if limit != state.Limit {
 		reason.Policy = policy.Name
 	}
-	return reason, after > limit //mutant:slot-too-many
+	return reason, after > limit
 }
 
 // attachesItself says whether a node's kubelet attaches by itself, as it says by the annotation that it leaves

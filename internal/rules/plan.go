@@ -195,7 +195,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return p.plan
 	}
 	p.decideHold()
-	if v.HoldUnanswered > 0 { //mutant:hold-unanswered
+	if v.HoldUnanswered > 0 {
 		return p.plan // nothing rests on a hold that may not say any more what is known of it
 	}
 	for i := range v.NodeVolumes {
@@ -208,7 +208,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		case p.wanted(place):
 			p.acquire(place)
 		default:
-			p.release(place) //mutant:no-release
+			p.release(place)
 		}
 		p.repair(place)
 		if p.wanted(place) || p.hasGrantee(place) {
@@ -356,7 +356,7 @@ func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 // than a report of this process that got no answer, or of the leader before: only a read, or a write that finds it
 // as read, shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
-	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
+	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone {
 		return false
 	}
 	n := p.snapshot.Node(place.Node)
@@ -367,12 +367,12 @@ func (p *planner) unproved(place *ledger.NodeVolume) bool {
 // ledger.Detached, whether a ticket has not been told yet that it may be attached again.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if place.Node == ledger.Detached {
-		return p.inhabited(place) //mutant:attach-while-detached
+		return p.inhabited(place)
 	}
 	if place.Sent {
 		return true
 	}
-	if place.HasAttachments() || place.Reported { //mutant:free-too-early
+	if place.HasAttachments() || place.Reported {
 		return true
 	}
 	if p.unproved(place) {

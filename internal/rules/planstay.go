@@ -76,7 +76,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 // askToStay plans the annotation, once the hold has been written.
 func (p *planner) askToStay(place *ledger.NodeVolume) {
 	va := p.own(place)
-	if p.writesHold() { //mutant:stays-beside-write
+	if p.writesHold() {
 		return // what the hold says may have been written otherwise, and not answered
 	}
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
