@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command guards shows that every scenario fails when the one rule that it
-// guards is removed: a scenario that passes without its rule guards nothing.
+// Command guards shows that every scenario fails when the rule is removed that
+// it guards: a scenario that passes without its rule guards nothing.
 //
 //	go run ./test/guards [--attacher FILE] [GUARD…]
 //

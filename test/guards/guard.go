@@ -12,11 +12,11 @@ import (
 
 // guard is a rule, how to remove it, and the scenario that must notice.
 type guard struct {
-	// Scenario is the one that must fail.
+	// Scenario must fail.
 	Scenario string
-	// Mode is in which mode it must; empty: standalone.
+	// Mode is the mode in which it must fail; empty: standalone.
 	Mode sandbox.Mode
-	// Rule is what is removed, in words; I1 to I9 are those of docs/internals/invariants.md.
+	// Rule is the removed rule, in words; docs/internals/invariants.md has I1 to I9.
 	Rule string
 	// Breaks remove it.
 	Breaks []breaks.Break
@@ -25,7 +25,7 @@ type guard struct {
 	Expect []string
 }
 
-// mode is in which mode the scenario must fail.
+// mode is the mode in which the scenario must fail.
 func (g guard) mode() sandbox.Mode { return cmp.Or(g.Mode, sandbox.Standalone) }
 
 // name names the guard, and its rule in the sandbox that is built.

@@ -13,7 +13,7 @@ func operating() []guard {
 		{
 			Scenario: "operations-plain",
 			Rule:     "the judge: a volume that is made from a snapshot has what was flushed when that was made",
-			Breaks:   []breaks.Break{"test/sandbox/disk/service Service.note: if e.Call == diskapi.SnapshotVolume { e.Write = &diskapi.WriteMark{} }"},
+			Breaks:   []breaks.Break{"test/sandbox/disk/service Service.note: if e.Call == diskapi.WorkBegan { e.Write = &diskapi.WriteMark{} }"},
 			Expect:   []string{"write-lost"},
 		},
 		{

@@ -96,7 +96,7 @@ func changed(root string, rules map[string][]Break) (map[string]string, error) {
 	return texts, nil
 }
 
-// insert adds the text of each file of a folder in whose functions statements are inserted.
+// insert inserts statements into functions of a folder, and adds the texts of the files that have them.
 func insert(root, folder string, functions, texts map[string]string) error {
 	paths, err := Sources(filepath.Join(root, folder))
 	if err != nil {

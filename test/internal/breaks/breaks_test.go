@@ -42,7 +42,7 @@ func module(t *testing.T) string {
 	return root
 }
 
-// One build has all breaks. A process breaks the rule that its environment names, and no other rule.
+// A build has all breaks. A process breaks the rule that its environment names, and no other rule.
 func TestOverlay(t *testing.T) {
 	root, dir := module(t), t.TempDir()
 	rules := map[string][]Break{

@@ -52,7 +52,7 @@ func Check(root string, rules map[string][]Break) error {
 			return err
 		}
 		if _, faults := c.Check(set, files, nil); len(faults) > 0 {
-			return fmt.Errorf("a break does not compile: %s: %w", set.Position(faults[0].Pos), faults[0])
+			return fmt.Errorf("a break does not compile: %w", faults[0])
 		}
 	}
 	return nil

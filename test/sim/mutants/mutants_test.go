@@ -45,11 +45,10 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// TestMutants takes rules out of the core, one at a time. The simulator must find
-// those with a seed noted, there or elsewhere; the explorer those that it is noted
-// for; the core's own tests those for which a package and a test are noted, because
-// neither has found them. All find nothing where nothing is changed: that is what their
-// own tests are for.
+// TestMutants takes rules out of the core, one at a time. The simulator must find a mutant
+// that has the note of a seed, at that seed or another; the explorer a mutant that has the note of a world; the
+// core's own tests a mutant that has the note of a package and a test, because neither has found it. Nothing is
+// found where no rule is taken out: the simulator's and the explorer's own tests show it.
 func TestMutants(t *testing.T) {
 	mutants, err := readMutants(list)
 	if err != nil || len(mutants) < 10 {
