@@ -35,7 +35,7 @@ func detaching() []guard {
 			Scenario: "path",
 			Rule:     "I4: the VolumeAttachment is deleted only after the volume has left volumesAttached",
 			Breaks:   []breaks.Break{"internal/rules planner.detach: if va != nil && !va.Deleting { step := p.leaving(node, place, va, rule); step.Do = DeleteAttachment; p.add(step); return }"},
-			Expect:   []string{"looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
+			Expect:   []string{"has left volumesAttached before it is detached", "looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
 		},
 		{
 			Scenario: "handover",
