@@ -142,7 +142,7 @@ func asking() []guard {
 		{
 			Scenario: "kubectl",
 			Rule:     "I7, for people: the command says that a volume is not safe to mount, and why",
-			Breaks:   []breaks.Break{`internal/kubectl/facts World.podVolume: at = ""`},
+			Breaks:   []breaks.Break{`internal/kubectl/facts World.podVolume: if at != "" && !w.Arbiter.Explain(w.Snapshot, need, at, w.Now).Allowed() { return PodVolume{Name: need.Name, Volume: w.Volume(need.Volume), SafeToMount: true} }`},
 			Expect:   []string{"explain pod db-0 says WaitsForVolumes Detaching"},
 		},
 		{
