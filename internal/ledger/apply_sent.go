@@ -10,7 +10,7 @@ func (e AttachSent) apply(l *Ledger, now time.Time, t *Touched) {
 	if p == nil || !p.Left && !l.occupied(p) {
 		return
 	}
-	if taken := l.facts.nodes.get(e.Node).Driver(e.Volume.Driver).Occupied; e.Limit > 0 && taken >= e.Limit && !p.OccupiesSlotWithoutUse() { //mutant:slot-sent-twice
+	if taken := l.facts.nodes.get(e.Node).Driver(e.Volume.Driver).Occupied; e.Limit > 0 && taken >= e.Limit && !p.OccupiesSlotWithoutUse() {
 		return
 	}
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent, p.CreateFailed = true, false })

@@ -19,7 +19,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 			}
 			return
 		}
-		if old.Reserved && p.Node == "" { //mutant:news-unreserve
+		if old.Reserved && p.Node == "" {
 			p.Node, p.Reserved = old.Node, true
 		}
 	}

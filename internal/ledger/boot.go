@@ -19,7 +19,7 @@ func (w *facts) bootOver(n *Node, machine, boot string) bool {
 	if n == nil || !n.Exists || boot == "" || n.BootID == "" || n.BootID == boot {
 		return false
 	}
-	return machine == "" || n.SystemUUID == machine && w.onlyOne(n) //mutant:boot-over
+	return machine == "" || n.SystemUUID == machine && w.onlyOne(n)
 }
 
 // onlyOne says whether, as far as this process knows, no other node has this systemUUID, deleted Nodes

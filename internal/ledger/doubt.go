@@ -418,7 +418,7 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	}
 	n := w.nodes.get(h.Node)
 	another := n == nil || !n.Exists || n.UID != h.NodeUID || n.SystemUUID != "" && h.SystemUUID != "" && n.SystemUUID != h.SystemUUID
-	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
+	return another && !w.bootOver(n, h.SystemUUID, h.BootID)
 }
 
 // NodesOfBefore are the nodes for which a hold names another machine or boot than the known one, and the

@@ -168,7 +168,7 @@ func (p *NodeVolume) TakesSlot() bool { return p != nil && !p.OnlyAsked }
 
 // Empty says whether nothing binds the volume to the node any more.
 func (p *NodeVolume) Empty() bool {
-	if p.Sent { //mutant:forget-creations
+	if p.Sent {
 		return false
 	}
 	if p.Left || p.WithoutAttachment() {

@@ -118,7 +118,7 @@ func (n *Node) Calls(v VolumeID) (made, next int64) {
 // unanswered call. A mount there may be lost.
 func (n *Node) MayBeUnstaged(v VolumeID) bool {
 	_, ordered := n.Ordered(v)
-	return ordered || n.Unanswered(v) //mutant:unanswered-call
+	return ordered || n.Unanswered(v)
 }
 
 // UnstageFailures returns the number of a volume's failed orders in a row at a node, with the last one's

@@ -97,11 +97,11 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch n := s.Node(t.Step.Node); {
 	case t.Sent.Do == PatchNode:
 		return t.send(read(Nodes, string(t.Step.Node)))
-	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
+	case n.MayBeUnstaged(t.Step.Volume):
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
 	case t.Step.Volume.NoAttach() && !used(s, t.Step):
 		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
-	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
+	case n != nil && n.Word != nil && !m.heard[t.Step.Node]:
 		return m.readOrders(t)
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()
@@ -134,7 +134,7 @@ func (t Task) confirm() (Task, Move) {
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
 	if t.Step.Do == rules.Report {
-		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}} //mutant:proof-outlives-report
+		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}}
 	}
 	return t, move
 }
@@ -204,7 +204,7 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	written, ok := first[ledger.Attachment](a)
 	switch {
-	case written.UID == t.Step.UID && written.Attached && !written.Deleting: //mutant:unconfirmed
+	case written.UID == t.Step.UID && written.Attached && !written.Deleting:
 		m.confirmed.add(t.Step.UID)
 		return t.patch()
 	case ok, a.Result == NotFound, a.Result == Conflict:

@@ -140,7 +140,7 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Ti
 	switch {
 	case rules.OnNotice(s, t, now):
 		return Task{}, false
-	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
+	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(s, t, now) > 0):
 		return ask(t, v, notice, now), true
 	}
 	task := Interruption(t, v, Missing(s, t), now)

@@ -238,7 +238,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 			return t.end(Failed, fmt.Sprintf("the API server took longer than %s", step.Within))
 		}
 	}
-	if step.Rule != "" { //mutant:no-read-before-force
+	if step.Rule != "" {
 		return t.send(read(Nodes, string(step.Node)))
 	}
 	return m.drop(t)
@@ -249,7 +249,7 @@ func (m *Memory) drop(t Task) (Task, Move) {
 	delete(m.confirmed, t.Step.UID)
 	return t.send(Request{
 		Do: DropAttachment, Key: t.Step.Attachment, Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID,
-		Version: t.Step.Version, //mutant:delete-any-version
+		Version: t.Step.Version,
 	})
 }
 

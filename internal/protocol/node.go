@@ -73,7 +73,7 @@ func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, st
 			}
 			continue
 		case c.Rule == "":
-			patch.InUse = true //mutant:unproved-use
+			patch.InUse = true
 		}
 		if c.Rule != "" || c.WhileReady {
 			patch.Version = node.Version

@@ -108,7 +108,7 @@ func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
 		Phase: t.Phase, EpochOnly: true,
-		Epoch: t.Epoch + 1, //mutant:no-epoch
+		Epoch: t.Epoch + 1,
 	}}
 }
 

@@ -236,7 +236,7 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 // outlast waits until an unanswered request can have no effect any more. Then its possible effects can be
 // read.
 func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
-	return t, Move{Wait: now.Add(m.Outlast)} //mutant:no-outlasting
+	return t, Move{Wait: now.Add(m.Outlast)}
 }
 
 func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }

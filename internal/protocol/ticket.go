@@ -115,7 +115,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	case t.Sent.Do == DecideTicket: // unanswered, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
-	case t.grants() && !granting(s, t.Ticket): //mutant:grant-unannounced
+	case t.grants() && !granting(s, t.Ticket):
 		return t.end(Stale, fmt.Sprintf("ticket %s is not as it was decided on", t.Ticket.ID))
 	case len(t.Proofs) > 0:
 		return t.send(t.Proofs[0])
@@ -124,7 +124,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 		if now := s.Ticket(t.Ticket.ID); now == nil || now.Version != t.Ticket.Version {
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
 		}
-		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch) //mutant:no-term
+		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch)
 	}
 	return t.send(t.Commit)
 }

@@ -56,7 +56,7 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 		return nil // each wanted volume has a slot
 	}
 	if limit > state.Occupied {
-		if p.getsSlot(node) { //mutant:attach-past-limit
+		if p.getsSlot(node) {
 			return nil
 		}
 		p.recheck(slotsAgain)

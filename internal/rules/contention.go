@@ -26,7 +26,7 @@ func (p *planner) compareClaims(a, b claim) int {
 	if x == nil || y == nil {
 		return CompareRequests(a.r, b.r)
 	}
-	return cmp.Or(p.waitsForClaimant(x)-p.waitsForClaimant(y), compareBound(x, y)) //mutant:each-volume-by-itself
+	return cmp.Or(p.waitsForClaimant(x)-p.waitsForClaimant(y), compareBound(x, y))
 }
 
 // waitsForClaimant is 1 if the pod waits, directly or through other pods, for an exclusive volume that is

@@ -46,7 +46,7 @@ func (w view) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 		}
 		for _, u := range place.Users {
 			if mayBeGranted(w.snapshot.Ticket(u.Ticket)) {
-				return Reason{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(w.snapshot, u)}, true //mutant:share-beside-detached
+				return Reason{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(w.snapshot, u)}, true
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 		switch {
 		case len(somewhere) > 0:
 			reasons = append(reasons, somewhere...)
-		case p.hold.Version == "" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold
+		case p.hold.Version == "" || p.hold.Node != ledger.Detached:
 			reasons = append(reasons, Reason{Code: NotGranted, Volume: v.ID, Claim: need.Name})
 		}
 	}
@@ -122,7 +122,7 @@ func (p *planner) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
-		is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached
+		is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place))
 		switch {
 		case place.Node == ledger.Detached || len(reasons) >= fewUsers:
 		case is:

@@ -41,17 +41,17 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 	switch {
 	case e.rule.over():
 		e.usage = usageFenced
-	case n == nil || !n.Exists: //mutant:node-gone
+	case n == nil || !n.Exists:
 		e.usage = usageUnknown
-	case !n.Reporting: //mutant:node-new
+	case !n.Reporting:
 		e.usage = usageUnknown
-	case Doubted(s, v, p): //mutant:node-same-boot
+	case Doubted(s, v, p):
 		e.usage = a.usageInDoubt(s, v, p, now)
-	case p.InUse: //mutant:in-use
+	case p.InUse:
 		e.usage = usageInUse
 	case staged(s, v, p, now):
 		e.usage = usageStaged
-	case !ready(n) && mayBeUnlisted(v, p): //mutant:unlisted-holder
+	case !ready(n) && mayBeUnlisted(v, p):
 		e.usage = usageUnknown
 	default:
 		e.usage = usageNone

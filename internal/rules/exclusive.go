@@ -34,7 +34,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	}
 	switch claimStateOf(w.snapshot, u) {
 	case active:
-		return !w.takesFrom(u) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
+		return !w.takesFrom(u) && !fenced(w.snapshot, v, p.Node, w.now)
 	case requested:
 		t := w.snapshot.Ticket(u.Ticket)
 		if t.InDoubt {
@@ -134,7 +134,7 @@ func (w view) free(v *ledger.Volume, need Need) []Reason {
 		a = ledger.AccessNode // of all that share it
 	}
 	if !exclusive(a) {
-		return w.keptFrom(v, need) //mutant:share-while-detached
+		return w.keptFrom(v, need)
 	}
 	code := HeldElsewhere
 	if a == ledger.AccessPod {

@@ -89,7 +89,7 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.T
 // proof; a cloud's word that the machine is off is proof in the same way.
 func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
 	n := s.Node(name)
-	if n == nil || name == ledger.Detached || ready(n) { //mutant:force-ready
+	if n == nil || name == ledger.Detached || ready(n) {
 		return forcing{}
 	}
 	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone && !(byUnpublish(f.Rule) && v.NodeVolume(name).MayBeLeft()) {

@@ -46,3 +46,37 @@ func TestSharedVolumeIsKeptDetachedBeforeItsHold(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that asks for a shared volume to be detached is passed over as long as a pod uses the volume. A
+// leader before this process may have granted it nevertheless, while nobody used the volume: nobody is granted the
+// volume at a node until that is known.
+func TestSharedVolumeIsNotGrantedBesideATicketInDoubt(t *testing.T) {
+	now, key := time.Unix(1000, 0), ledger.ClaimKey{Namespace: "s", Name: "data"}
+	ticket := func(name string, kind ledger.TicketType, n ledger.NodeName) ledger.Ticket {
+		return ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: name, Version: "1", Type: kind, Node: n, Created: 1,
+			Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	keeps, asks := ticket("keeps", ledger.TypeSalvage, ledger.Detached), ticket("asks", ledger.TypeManual, "n1")
+	node := func(n ledger.NodeName) ledger.Event {
+		return ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
+	}
+	for want, facts := range map[ledger.Code][]ledger.Event{
+		"":         {keeps, asks},
+		NotGranted: {keeps, asks, ledger.TicketInDoubt{ID: keeps.ID, UID: keeps.UID}},
+	} {
+		l := ledger.New()
+		for _, e := range append([]ledger.Event{
+			node("n1"), node("n2"),
+			ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n1", Limit: 4}}},
+			ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Access: ledger.AccessMany, Claim: key},
+			ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true, Access: ledger.AccessMany},
+			ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n2", Phase: ledger.PodLive, Created: 1, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}},
+		}, facts...) {
+			l.Apply(now, e)
+		}
+		s := l.Snapshot()
+		if v := (Arbiter{}).Queue(s, "n1", now).Grant(s.Ticket(asks.ID)); v.First().Code != want || v.Allowed() != (want == "") {
+			t.Errorf("%+v, want %q", v, want)
+		}
+	}
+}

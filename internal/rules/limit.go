@@ -106,7 +106,7 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if limit != state.Limit {
 		reason.Policy = policy.Name
 	}
-	return reason, after > limit //mutant:slot-too-many
+	return reason, after > limit
 }
 
 // attachesItself says whether a node's kubelet attaches by itself, shown by a missing annotation. A kubelet

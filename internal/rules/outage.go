@@ -105,7 +105,7 @@ func (t silence) heardFrom(since time.Time) time.Duration {
 func (t silence) unheard() time.Duration {
 	left := time.Duration(0)
 	if from := later(t.read, t.again); !from.IsZero() {
-		left = leaseGrace - t.until.Sub(from) //mutant:unread-silence
+		left = leaseGrace - t.until.Sub(from)
 	}
 	if t.deaf {
 		left = max(left, minWait)
@@ -117,7 +117,7 @@ func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	t.limit = max(t.limit, t.least)
 	f := forcing{
 		Rule: t.rule, Elapsed: seen, Limit: t.limit,
-		Left: max(0, t.limit-seen, t.unheard()), //mutant:force-at-once
+		Left: max(0, t.limit-seen, t.unheard()),
 		Step: max(minForceStep, (t.limit / forceSteps).Truncate(time.Second)),
 	}
 	if f.Left > 0 && t.until.Before(now) {

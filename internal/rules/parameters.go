@@ -23,7 +23,7 @@ func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
 	}
 	var reasons []Reason
 	for _, u := range w.queue.blockers(place, w.request) {
-		if len(reasons) < fewUsers && parametersOf(w.snapshot, u) != w.request.Parameters && w.blocks(v, place, u) { //mutant:share-parameters
+		if len(reasons) < fewUsers && parametersOf(w.snapshot, u) != w.request.Parameters && w.blocks(v, place, u) {
 			reasons = append(reasons, attachedFor(w.snapshot, v, place, u, need.Name))
 		}
 	}
@@ -43,7 +43,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 		}
 		for _, u := range place.Users {
 			other := requestOf(s, u)
-			if r.owns(u) || other.Parameters == r.Parameters || claimStateOf(s, u) != active || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
+			if r.owns(u) || other.Parameters == r.Parameters || claimStateOf(s, u) != active || len(reasons) >= fewUsers {
 				continue
 			}
 			if !r.Type.Yields() || other.priority() < ledger.PodPriority { // a ticket that yields had it first

@@ -186,7 +186,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return p.plan
 	}
 	p.decideHold()
-	if v.HoldUnanswered > 0 { //mutant:hold-unanswered
+	if v.HoldUnanswered > 0 {
 		return p.plan // no step relies on a hold that may lack known facts
 	}
 	for i := range v.NodeVolumes {
@@ -199,7 +199,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		case p.wanted(place):
 			p.acquire(place)
 		default:
-			p.release(place) //mutant:no-release
+			p.release(place)
 		}
 		p.repair(place)
 		if p.wanted(place) || p.hasGrantee(place) {
@@ -341,7 +341,7 @@ func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 // this process or of the last leader: only a read, or a write on that version, proves the absence. An
 // unmanaged node ignores volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
-	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
+	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone {
 		return false
 	}
 	n := p.snapshot.Node(place.Node)
@@ -352,12 +352,12 @@ func (p *planner) unproved(place *ledger.NodeVolume) bool {
 // it says whether a ticket was not told yet that the volume may be attached again.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if place.Node == ledger.Detached {
-		return p.inhabited(place) //mutant:attach-while-detached
+		return p.inhabited(place)
 	}
 	if place.Sent {
 		return true
 	}
-	if place.HasAttachments() || place.Reported { //mutant:free-too-early
+	if place.HasAttachments() || place.Reported {
 		return true
 	}
 	if p.unproved(place) {

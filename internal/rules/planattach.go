@@ -20,8 +20,8 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
 			p.report(node, place, nil)
 		}
-	case va != nil && va.Attached && !va.Deleting: //mutant:early-report
-		if !place.Reported && p.mayReport(node) && !replaced(node, va) { //mutant:no-put-back
+	case va != nil && va.Attached && !va.Deleting:
+		if !place.Reported && p.mayReport(node) && !replaced(node, va) {
 			p.report(node, place, va)
 		}
 	case p.stale(place):
@@ -50,7 +50,7 @@ func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 }
 
 // mayReport says whether Moorage writes the volumesAttached of a node.
-func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative } //mutant:report-beside
+func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
 
 // stale says whether a NodeVolume is reported without an attachment, and is provably unused.
 func (p *planner) stale(place *ledger.NodeVolume) bool {
@@ -105,7 +105,7 @@ func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
 func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence
+	if node.MayBeUnstaged(p.volume.ID) {
 		return // it could be unstaged under the pod that mounts it
 	}
 	if p.saysRule(place) {
@@ -157,7 +157,7 @@ func (p *planner) namesNode(h ledger.Hold) bool {
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
 	// A rule of force in the hold is about an earlier attachment there: first the hold says that it has
 	// ended.
-	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0
 }
 
 // saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
@@ -315,7 +315,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 	reasons := alone(p.snapshot, p.volume, n, p.now)
 	for i := range p.volume.NodeVolumes {
 		other := &p.volume.NodeVolumes[i]
-		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
+		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) {
 			continue
 		}
 		p.awaits(force(p.snapshot, p.volume, other, p.now))

@@ -44,7 +44,7 @@ func (p *planner) gone(place *ledger.NodeVolume) bool {
 // ends it.
 func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	nothing := va == nil && !place.ReportSent
-	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) { //mutant:delete-not-ours
+	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
 		return
 	}
 	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)

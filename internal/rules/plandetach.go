@@ -81,7 +81,7 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	}
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
-			return t != nil && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
+			return t != nil && t.Phase == ledger.TicketGranted
 		}
 		return claimStateOf(p.snapshot, u) >= terminating
 	})
@@ -139,13 +139,13 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
-	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
+	case place.Reported || va == nil || proof == ledger.ProofNone:
 		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
 		step.Urgent = urgent()
 		if rule == "" && !place.Reported && p.unproved(place) {
 			step.Do = ProveAbsent // a read settles it: no report is in flight by now
 		}
-	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
+	case rule == "" && p.asksNode(node, place, va):
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
 		step.Former != "" && p.wanted(place):

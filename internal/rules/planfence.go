@@ -109,7 +109,7 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), p.own(place)
-	if p.Cooperative { //mutant:no-fence
+	if p.Cooperative {
 		// Another controller takes volumes. Taken volumes stay taken, and doubts remain for the next
 		// leader.
 		f, kept := p.fenceKept(old, found, n, place)
@@ -286,7 +286,7 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
 	found = found && p.volume.Hold.Version != "" && p.volume.Hold.Version != p.volume.Dropped()
-	if rule == "" || !attachedAt(place) { //mutant:unwritten-fence
+	if rule == "" || !attachedAt(place) {
 		before := va == nil && f.Rule == "" && (!p.exclusive || p.hold.Node == place.Node)
 		return rule != "" || !found || before || f.Attachment != uidOf(va)
 	}

@@ -125,7 +125,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
-		h.Transitions = min(p.transitions(was)+1, ledger.MaxTransitions) //mutant:same-transitions
+		h.Transitions = min(p.transitions(was)+1, ledger.MaxTransitions)
 	}
 	if h.Node == "" {
 		if h.Transitions > 0 {
@@ -223,14 +223,14 @@ func (p *planner) transitions(was ledger.Hold) int64 {
 // the promised one; then the node of the first user in rank.
 func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
-	if was.Stays && at != "" && !p.lost(at) { //mutant:give-away-what-stays
+	if was.Stays && at != "" && !p.lost(at) {
 		return at
 	}
 	if at == "" {
 		at = p.found()
 	}
 	if place := p.volume.NodeVolume(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
-		if first := p.givesWay(place); first != "" { //mutant:keep-from-the-first
+		if first := p.givesWay(place); first != "" {
 			return first
 		}
 		return at

@@ -74,7 +74,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 // askToStay plans the annotation, after the hold is written.
 func (p *planner) askToStay(place *ledger.NodeVolume) {
 	va := p.own(place)
-	if p.writesHold() { //mutant:stays-beside-write
+	if p.writesHold() {
 		return // an unanswered write may have changed the hold
 	}
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {

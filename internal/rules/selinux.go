@@ -22,7 +22,7 @@ func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	}
 	if place := v.NodeVolume(w.node); place != nil {
 		for _, u := range w.queue.blockers(place, w.request) {
-			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(need.SELinux) && (w.blocks(v, place, u) || w.leavesIt(u)) { //mutant:share-selinux
+			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(need.SELinux) && (w.blocks(v, place, u) || w.leavesIt(u)) {
 				conflicts(u)
 			}
 		}

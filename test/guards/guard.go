@@ -5,38 +5,37 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
 // guard is a rule, how to remove it, and the scenario that must notice.
 type guard struct {
-	// Scenario is the one that must fail.
+	// Scenario must fail.
 	Scenario string
-	// Mode is in which mode it must; empty: standalone.
+	// Mode is the mode in which it must fail; empty: standalone.
 	Mode sandbox.Mode
-	// Rule is what is removed, in words; I1 to I9 are those of docs/internals/invariants.md.
+	// Rule is the removed rule, in words; docs/internals/invariants.md has I1 to I9.
 	Rule string
-	// Edits remove it: one, unless the rule is kept in two places.
-	Edits []edit
+	// Breaks remove it.
+	Breaks []breaks.Break
 	// Expect lists the reasons of which one must be part of the failure: of its
 	// error, or of the rule of a violation.
 	Expect []string
 }
 
-// mode is in which mode the scenario must fail.
+// mode is the mode in which the scenario must fail.
 func (g guard) mode() sandbox.Mode { return cmp.Or(g.Mode, sandbox.Standalone) }
 
-// edit replaces a piece of a source file that occurs there exactly once.
-type edit struct {
-	File, Old, New string
-}
+// name names the guard, and its rule in the sandbox that is built.
+func (g guard) name() string { return fmt.Sprintf("%s without %q", g.Scenario, g.Rule) }
 
-// apply returns a file's text with the edit made.
-func (e edit) apply(text string) (string, error) {
-	if n := strings.Count(text, e.Old); n != 1 {
-		return "", fmt.Errorf("%s has %d times, not once:\n%s\nchange the guard as the rule has changed", e.File, n, e.Old)
+// rulesOf has the breaks of each guard.
+func rulesOf(list []guard) map[string][]breaks.Break {
+	rules := map[string][]breaks.Break{}
+	for _, g := range list {
+		rules[g.name()] = g.Breaks
 	}
-	return strings.Replace(text, e.Old, e.New, 1), nil
+	return rules
 }

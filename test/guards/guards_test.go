@@ -3,14 +3,10 @@
 package main
 
 import (
-	"errors"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/moorage-dev/moorage/test/e2e"
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -41,42 +37,20 @@ func TestEveryScenarioHasAGuard(t *testing.T) {
 	}
 }
 
-// Every edit finds its text, and leaves Go behind.
-func TestGuardsMatchTheSource(t *testing.T) {
-	for _, g := range guards() {
-		t.Run(g.Scenario, func(t *testing.T) {
-			if g.Rule == "" || len(g.Edits) == 0 || len(g.Expect) == 0 {
-				t.Fatal("a guard needs a rule, an edit and an expectation")
-			}
-			absolute, err := filepath.Abs(root)
-			if err != nil {
-				t.Fatal(err)
-			}
-			temp := t.TempDir()
-			if _, err := g.overlay(absolute, temp); err != nil {
-				t.Fatal(err)
-			}
-			changed, err := filepath.Glob(filepath.Join(temp, "*.go"))
-			if err != nil || len(changed) == 0 {
-				t.Fatalf("no changed files: %v", err)
-			}
-			for _, file := range changed {
-				if _, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.AllErrors); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-}
-
-func TestAnEditThatDoesNotMatchIsAnError(t *testing.T) {
-	for name, text := range map[string]string{"missing": "a", "twice": "rule rule"} {
-		if _, err := (edit{File: "f.go", Old: "rule"}).apply(text); err == nil {
-			t.Errorf("%s: no error", name)
+// Every break names a function, and compiles there.
+func TestBreaks(t *testing.T) {
+	list := guards()
+	for _, g := range list {
+		if g.Rule == "" || len(g.Breaks) == 0 || len(g.Expect) == 0 {
+			t.Errorf("%s needs a rule, a break and an expectation", g.name())
 		}
 	}
-	if _, err := (guard{Edits: []edit{{File: "nothing.go", Old: "x"}}}).overlay(t.TempDir(), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+	rules := rulesOf(list)
+	if len(rules) < len(list) {
+		t.Error("two guards have one name")
+	}
+	if err := breaks.Check(root, rules); err != nil {
+		t.Error(err)
 	}
 }
 

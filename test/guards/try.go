@@ -14,15 +14,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
-
-// tools are where things are.
-type tools struct {
-	root     string // of the module
-	temp     string
-	attacher string
-}
 
 // moduleRoot finds the module that the working directory belongs to.
 func moduleRoot(ctx context.Context) (string, error) {
@@ -33,67 +27,26 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// try builds the sandbox without the guard's rule and runs the scenario. It
-// returns how the scenario failed, and an error if it didn't, or not as
-// expected.
-func (g guard) try(ctx context.Context, t tools) (string, error) {
-	overlay, err := g.overlay(t.root, t.temp)
+// build builds the sandbox with the breaks of all guards in it, and returns the binary.
+func build(ctx context.Context, root, temp string) (string, error) {
+	overlay, err := breaks.Overlay(root, temp, rulesOf(guards()))
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(t.temp, "moorage-sandbox")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", binary, "./cmd/moorage-sandbox")
-	build.Dir = t.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build without the rule: %w\n%s", err, out)
+	binary := filepath.Join(temp, "moorage-sandbox")
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", binary, "./cmd/moorage-sandbox")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the sandbox with breaks: %w\n%s", err, out)
 	}
-	result, err := runScenario(ctx, binary, t.attacher, g.Scenario, g.mode())
-	if err != nil {
-		return "", err
-	}
-	return g.judge(result)
+	return binary, nil
 }
 
-// overlay writes changed copies of the guard's files and the file that
-// `go build -overlay` reads, and returns the latter's path.
-func (g guard) overlay(root, temp string) (string, error) {
-	texts := map[string]string{}
-	for _, e := range g.Edits {
-		path := filepath.Join(root, filepath.FromSlash(e.File))
-		if _, ok := texts[path]; !ok {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				return "", fmt.Errorf("read what to change: %w", err)
-			}
-			texts[path] = string(raw)
-		}
-		changed, err := e.apply(texts[path])
-		if err != nil {
-			return "", err
-		}
-		texts[path] = changed
-	}
-	replace := map[string]string{}
-	for path, text := range texts {
-		replace[path] = filepath.Join(temp, strings.ReplaceAll(strings.TrimPrefix(path, root), string(filepath.Separator), "_"))
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
-			return "", fmt.Errorf("write a changed file: %w", err)
-		}
-	}
-	raw, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
-	}
-	overlay := filepath.Join(temp, "overlay.json")
-	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
-	}
-	return overlay, nil
-}
-
-func runScenario(ctx context.Context, binary, attacher, scenario string, mode sandbox.Mode) (sandbox.Result, error) {
-	cmd := exec.CommandContext(ctx, binary, "run", scenario, "--json",
-		"--mode", string(mode), "--attacher", attacher)
+// run runs the guard's scenario without its rule.
+func (g guard) run(ctx context.Context, binary, attacher string) (sandbox.Result, error) {
+	cmd := exec.CommandContext(ctx, binary, "run", g.Scenario, "--json",
+		"--mode", string(g.mode()), "--attacher", attacher)
+	cmd.Env = append(os.Environ(), breaks.Env+"="+g.name())
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it stops its cluster first
 	var out bytes.Buffer
 	cmd.Stdout = &out

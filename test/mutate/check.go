@@ -4,59 +4,16 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"go/ast"
-	"go/importer"
 	"go/token"
-	"go/types"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
+	"slices"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
-
-// checker checks the types of packages, with imports from compiled ones.
-type checker struct{ compiled map[string]string }
-
-func newChecker(root string) (*checker, error) {
-	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
-	for _, t := range targets {
-		args = append(args, "./"+t.folder)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	c := &checker{compiled: map[string]string{}}
-	for line := range strings.Lines(string(out)) {
-		if path, file, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			c.compiled[path] = file
-		}
-	}
-	return c, nil
-}
-
-// check returns a package and all that is wrong with it.
-func (c *checker) check(set *token.FileSet, files []*ast.File, info *types.Info) (*types.Package, []types.Error) {
-	var faults []types.Error
-	config := types.Config{
-		Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.compiled[path]) }),
-		Error: func(err error) {
-			if fault, ok := errors.AsType[types.Error](err); ok {
-				faults = append(faults, fault)
-			}
-		},
-	}
-	p, _ := config.Check(files[0].Name.Name, set, files, info) // the error is the first of the faults
-	return p, faults
-}
 
 // settle removes the switched mutants that do not compile, and returns the text of the code's files
 // with the others in it.
-func (c *checker) settle(of *code) ([][]byte, error) {
+func settle(c *breaks.Checker, of *code) ([][]byte, error) {
 	for {
 		var texts [][]byte
 		for i, path := range of.paths {
@@ -64,11 +21,11 @@ func (c *checker) settle(of *code) ([][]byte, error) {
 		}
 		texts = append(texts, switches(of.name, len(of.mutants)))
 		set := token.NewFileSet()
-		files, err := parse(set, append(append([]string{}, of.paths...), of.folder+"/"+switchFile), texts)
+		files, err := breaks.Parse(set, append(slices.Clone(of.paths), of.folder+"/"+switchFile), func(i int) ([]byte, error) { return texts[i], nil })
 		if err != nil {
 			return nil, err
 		}
-		_, faults := c.check(set, files, nil)
+		_, faults := c.Check(set, files, nil)
 		if len(faults) == 0 {
 			return texts, nil
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
 // find lists the mutants of a parsed file.
@@ -15,7 +17,7 @@ func (f *finder) find(file *ast.File) []mutant {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			f.function = nameOf(d)
+			f.function = breaks.NameOf(d)
 			if d.Body != nil {
 				ast.Inspect(d.Body, f.visit)
 			}

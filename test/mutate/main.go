@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
 // options are what the command is asked for.
@@ -123,7 +125,7 @@ func run(o options) error {
 }
 
 // readAll reads all targets, and numbers their mutants.
-func readAll(root string, c *checker) ([]*code, error) {
+func readAll(root string, c *breaks.Checker) ([]*code, error) {
 	var codes []*code
 	id := 0
 	for _, t := range targets {

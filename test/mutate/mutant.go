@@ -112,21 +112,3 @@ func (f *finder) short(n ast.Node) string {
 	}
 	return text
 }
-
-// nameOf is a function's name with its receiver's type.
-func nameOf(d *ast.FuncDecl) string {
-	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return d.Name.Name
-	}
-	kind := d.Recv.List[0].Type
-	if star, ok := kind.(*ast.StarExpr); ok {
-		kind = star.X
-	}
-	if index, ok := kind.(*ast.IndexExpr); ok {
-		kind = index.X
-	}
-	if name, ok := kind.(*ast.Ident); ok {
-		return name.Name + "." + d.Name.Name
-	}
-	return d.Name.Name
-}

@@ -11,7 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
 // target is a package that is changed.
@@ -51,7 +52,7 @@ type code struct {
 }
 
 // read reads a target and finds its mutants.
-func (t target) read(root string, c *checker) (*code, error) {
+func (t target) read(root string, c *breaks.Checker) (*code, error) {
 	constants := map[string]string{}
 	for _, folder := range append([]string{t.folder}, t.uses...) {
 		prefix := ""
@@ -62,26 +63,25 @@ func (t target) read(root string, c *checker) (*code, error) {
 			return nil, err
 		}
 	}
-	paths, err := sources(filepath.Join(root, t.folder))
+	paths, err := breaks.Sources(filepath.Join(root, t.folder))
 	if err != nil {
 		return nil, err
 	}
 	of := &code{target: t, set: token.NewFileSet()}
 	for _, path := range paths {
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		of.sources = append(of.sources, source)
 		of.paths = append(of.paths, t.folder+"/"+filepath.Base(path))
 	}
-	files, err := parse(of.set, of.paths, of.sources)
+	files, err := breaks.Parse(of.set, of.paths, func(i int) ([]byte, error) {
+		source, err := os.ReadFile(paths[i])
+		of.sources = append(of.sources, source)
+		return source, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	of.name = files[0].Name.Name
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	folder, faults := c.check(of.set, files, info)
+	folder, faults := c.Check(of.set, files, info)
 	if len(faults) > 0 {
 		return nil, faults[0]
 	}
@@ -96,18 +96,6 @@ func (t target) read(root string, c *checker) (*code, error) {
 	return of, nil
 }
 
-func parse(set *token.FileSet, paths []string, sources [][]byte) ([]*ast.File, error) {
-	var files []*ast.File
-	for i, path := range paths {
-		file, err := parser.ParseFile(set, path, sources[i], parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
-}
-
 // numbered distinguishes equal changes in several places of a function.
 func numbered(list []mutant) []mutant {
 	count := map[string]int{}
@@ -120,17 +108,11 @@ func numbered(list []mutant) []mutant {
 	return list
 }
 
-// sources lists a folder's files that are not tests.
-func sources(folder string) ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	return slices.DeleteFunc(paths, func(p string) bool { return strings.HasSuffix(p, "_test.go") }), err
-}
-
 // constantsOf adds, for each constant of a folder, the next constant of its block, as named in a file
 // that imports the folder under the prefix. Blocks with one constant, and with numbers without a type,
 // have none.
 func constantsOf(folder, prefix string, next map[string]string) error {
-	paths, err := sources(folder)
+	paths, err := breaks.Sources(folder)
 	if err != nil {
 		return err
 	}
@@ -173,4 +155,13 @@ func kinds(g *ast.GenDecl) map[string][]string {
 		}
 	}
 	return groups
+}
+
+// newChecker makes a checker of the targets.
+func newChecker(root string) (*breaks.Checker, error) {
+	folders := map[string]bool{}
+	for _, t := range targets {
+		folders[t.folder] = true
+	}
+	return breaks.NewChecker(root, folders)
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
 // outcome is what became of a mutant.
@@ -110,22 +111,18 @@ type lab struct {
 
 // prepare builds the stages with all switched mutants in the code, and runs them with
 // none on: they must pass.
-func (l *lab) prepare(codes []*code, c *checker) error {
-	replace := map[string]string{}
+func (l *lab) prepare(codes []*code, c *breaks.Checker) error {
+	files := map[string]string{}
 	for _, of := range codes {
-		texts, err := c.settle(of)
+		texts, err := settle(c, of)
 		if err != nil {
 			return err
 		}
-		for i, path := range append(append([]string{}, of.paths...), of.folder+"/"+switchFile) {
-			file := filepath.Join(l.dir, strings.ReplaceAll(path, "/", "-"))
-			if err := os.WriteFile(file, texts[i], 0o600); err != nil {
-				return err
-			}
-			replace[filepath.Join(l.root, path)] = file
+		for i, path := range append(slices.Clone(of.paths), of.folder+"/"+switchFile) {
+			files[path] = string(texts[i])
 		}
 	}
-	overlay, err := l.overlay("overlay.json", replace)
+	overlay, err := breaks.Write(l.root, l.dir, files)
 	if err != nil {
 		return err
 	}
@@ -217,16 +214,15 @@ const idling = 20
 
 // alone tries a mutant that can't be switched: all that is reached from its package.
 func (l *lab) alone(m mutant) (outcome, string, error) {
-	path := filepath.Join(l.root, m.file)
-	source, err := os.ReadFile(path)
+	source, err := os.ReadFile(filepath.Join(l.root, m.file))
 	if err != nil {
 		return "", "", err
 	}
-	changed := filepath.Join(l.dir, strconv.Itoa(m.id)+".go")
-	if err := os.WriteFile(changed, m.apply(source), 0o600); err != nil {
+	dir, err := os.MkdirTemp(l.dir, "alone")
+	if err != nil {
 		return "", "", err
 	}
-	overlay, err := l.overlay(strconv.Itoa(m.id)+".json", map[string]string{path: changed})
+	overlay, err := breaks.Write(l.root, dir, map[string]string{m.file: string(m.apply(source))})
 	if err != nil {
 		return "", "", err
 	}
@@ -244,15 +240,6 @@ func (l *lab) alone(m mutant) (outcome, string, error) {
 		}
 	}
 	return survived, "", nil
-}
-
-func (l *lab) overlay(name string, replace map[string]string) (string, error) {
-	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(l.dir, name)
-	return path, os.WriteFile(path, text, 0o600)
 }
 
 func (l *lab) build(s *stage, name, overlay string) (string, error) {

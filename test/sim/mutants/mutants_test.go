@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
 var all = flag.Bool("all", false, "try every mutant, and not only those that are noted for CI")
@@ -33,40 +34,56 @@ var seeds = flag.Int("seeds", 6000, "how many seeds are played at most to find a
 // finding is what a run says: for each way of looking, where a rule broke.
 type finding map[string]string
 
-// TestMutants takes rules out of the core, one at a time. The simulator must find
-// those with a seed noted, there or elsewhere; the explorer those that it is noted
-// for; the core's own tests those for which a package and a test are noted, because
-// neither has found them. All find nothing where nothing is changed: that is what their
-// own tests are for.
+// TestBreaks compiles all mutants.
+func TestBreaks(t *testing.T) {
+	mutants, err := readMutants(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := breaks.Check(root, rulesOf(mutants)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMutants takes rules out of the core, one at a time. The simulator must find a mutant
+// that has the note of a seed, at that seed or another; the explorer a mutant that has the note of a world; the
+// core's own tests a mutant that has the note of a package and a test, because neither has found it. Nothing is
+// found where no rule is taken out: the simulator's and the explorer's own tests show it.
 func TestMutants(t *testing.T) {
 	mutants, err := readMutants(list)
 	if err != nil || len(mutants) < 10 {
 		t.Fatalf("read only %d mutants: %v", len(mutants), err)
 	}
+	rules := rulesOf(mutants)
+	if len(rules) < len(mutants) {
+		t.Fatal("two mutants have one name")
+	}
+	overlay, err := breaks.Overlay(root, t.TempDir(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries := map[string]string{}
 	for _, m := range mutants {
 		if !*all && !*rewrite && m.notes["ci"] == "" {
-			if _, err := m.apply(root); err != nil {
-				t.Error(err)
-			}
 			continue
 		}
 		t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) {
-			overlay := write(t, m)
-			if tests := m.notes["tests"]; tests != "" {
-				failTests(t, overlay, tests)
+			folder, pattern, _ := strings.Cut(m.notes["tests"], " ")
+			if folder != "" {
+				failTests(t, build(t, binaries, overlay, folder), folder, pattern, m.rule)
 			}
 			if !*rewrite && m.notes["simulator"] == "" && m.notes["explorer"] == "" {
 				return
 			}
-			binary := build(t, overlay)
+			binary := build(t, binaries, overlay, "")
 			if *rewrite {
 				look(t, binary, m)
 				writeList(t, mutants)
 				return
 			}
-			found := run(t, binary, "-seed", cmp.Or(m.notes["simulator"], "1"), "-worlds", m.notes["explorer"])
+			found := run(t, binary, m.rule, "-seed", cmp.Or(m.notes["simulator"], "1"), "-worlds", m.notes["explorer"])
 			if found["simulator"] == "" && m.notes["simulator"] != "" { // the same seed makes other runs when the simulator has changed
-				found["simulator"] = run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"])["simulator"]
+				found["simulator"] = run(t, binary, m.rule, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"])["simulator"]
 			}
 			for _, who := range []string{"simulator", "explorer"} {
 				if m.notes[who] != "" && found[who] == "" {
@@ -87,64 +104,44 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// write writes the files that a mutant changes, and returns the overlay by which they
-// stand in for those of the core.
-func write(t *testing.T, m mutant) string {
+// build builds the tests of a folder of the core, or this command, with all mutants in it, and returns
+// the binary. Each is built once.
+func build(t *testing.T, binaries map[string]string, overlay, folder string) string {
 	t.Helper()
-	texts, err := m.apply(root)
-	if err != nil {
-		t.Fatal(err)
+	if binaries[folder] != "" {
+		return binaries[folder]
 	}
-	dir := t.TempDir()
-	replace, contents := map[string]string{}, map[string]string{}
-	for name, text := range texts {
-		file, err := filepath.Abs(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace[file] = filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
-		contents[replace[file]] = text
+	binary := filepath.Join(filepath.Dir(overlay), strings.ReplaceAll(folder, "/", "-")+".bin")
+	args := []string{"build", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, "."}
+	if folder != "" {
+		args = []string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, root + "/" + folder}
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("the changes do not compile: %v\n%s", err, out)
 	}
-	contents[filepath.Join(dir, "overlay.json")] = string(overlay)
-	for name, content := range contents {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, "overlay.json")
-}
-
-// failTests runs tests of the core, noted as a folder and a pattern, which must fail.
-func failTests(t *testing.T, overlay, tests string) {
-	t.Helper()
-	folder, pattern, _ := strings.Cut(tests, " ")
-	out, err := exec.Command("go", "test", "-count=1", "-overlay", overlay, "-run", pattern, root+"/"+folder).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "--- FAIL: ") {
-		t.Errorf("%s do not find it: %v\n%s", tests, err, out)
-	}
-}
-
-// build builds this command with a mutant in it.
-func build(t *testing.T, overlay string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "mutant")
-	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("the change does not compile: %v\n%s", err, out)
-	}
+	binaries[folder] = binary
 	return binary
 }
 
+// failTests runs tests of the core without a rule. They must fail.
+func failTests(t *testing.T, binary, folder, pattern, rule string) {
+	t.Helper()
+	cmd := exec.Command(binary, "-test.run", pattern)
+	cmd.Dir, cmd.Env = filepath.Join(root, folder), append(os.Environ(), breaks.Env+"="+rule)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--- FAIL: ") {
+		t.Errorf("%s of %s do not find it: %v\n%s", pattern, folder, err, out)
+	}
+}
+
 // run runs a mutant. One that panics, or does not end, is found by that.
-func run(t *testing.T, binary string, args ...string) finding {
+func run(t *testing.T, binary, rule string, args ...string) finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, args...).Output()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), breaks.Env+"="+rule)
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
@@ -160,7 +157,7 @@ func run(t *testing.T, binary string, args ...string) finding {
 // look looks for a mutant everywhere, and notes what finds it.
 func look(t *testing.T, binary string, m mutant) {
 	t.Helper()
-	found := run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"], "-worlds", "all")
+	found := run(t, binary, m.rule, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"], "-worlds", "all")
 	if found["simulator"] == "" && m.notes["tests"] == "" {
 		t.Error("the simulator does not find it")
 	}
@@ -206,10 +203,9 @@ const (
 // table says which mutant is found by what.
 func table(mutants []mutant) string {
 	var b strings.Builder
-	b.WriteString(tableBegins + "| rule taken out | file | simulator, first seed | explorer, world | core's own tests |\n|---|---|---|---|---|\n")
+	b.WriteString(tableBegins + "| rule taken out | function | simulator, first seed | explorer, world | core's own tests |\n|---|---|---|---|---|\n")
 	for _, m := range mutants {
-		file, _ := m.changes[0].file(root) // empty where the marker is gone, which building says
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", m.rule, file, cmp.Or(m.notes["simulator"], "–"), cmp.Or(m.notes["explorer"], "–"), m.notes["tests"])
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", m.rule, m.breaks[0].Function(), cmp.Or(m.notes["simulator"], "–"), cmp.Or(m.notes["explorer"], "–"), m.notes["tests"])
 	}
 	return b.String() + tableEnds
 }
