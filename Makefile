@@ -188,17 +188,18 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(OTHERS) ## Inst
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 # Kubernetes' own storage suites: their binary links the whole e2e framework, and is built for this alone.
-.PHONY: $(BIN)/storage-suites
-$(BIN)/storage-suites:
+.PHONY: $(BIN)/storage-suites.test
+$(BIN)/storage-suites.test:
+	$(GO) build -o $(BIN)/ginkgo github.com/onsi/ginkgo/v2/ginkgo
 	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $@ ./test/storage
-	cp test/storage/driver.yaml $@.yaml
+	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 
 .PHONY: test-e2e-storage
-test-e2e-storage: build $(BIN)/storage-suites ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
+test-e2e-storage: build $(BIN)/storage-suites.test ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
 
 .PHONY: storage-suites
-storage-suites: real $(BIN)/storage-suites ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
+storage-suites: real $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
 	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-suites $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: data

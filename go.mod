@@ -313,6 +313,7 @@ replace (
 )
 
 tool (
+	github.com/onsi/ginkgo/v2/ginkgo
 	helm.sh/helm/v4/cmd/helm
 	k8s.io/kubernetes/test/images/agnhost
 	sigs.k8s.io/controller-tools/cmd/controller-gen

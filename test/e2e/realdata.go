@@ -49,8 +49,9 @@ func RealData(repeat int) sandbox.Scenario {
 			for _, f := range s.dataFaults() {
 				c = s.playOn(c, f, repeat)
 			}
-			c.stop()
-			s.counts(c, s.successor("the database answers", d.name, s.isReady).Name, "")
+			s.ends(c, "")
+			forgets := s.kubeletForgets()
+			s.ends(s.playOn(s.writer(d), forgets, repeat), forgets.name+": ")
 			s.splits(d)
 		}),
 	}
@@ -108,7 +109,6 @@ func (s *story) dataFaults() []dataFault {
 			s.successor("the database answers once more", databases[0].name, s.isReady, pod.UID)
 		}},
 		s.machineOff("taint out-of-service", nil, s.tainting("", outOfService())),
-		s.kubeletForgets(),
 	}
 	if s.Mode != sandbox.Standalone {
 		return faults
@@ -254,8 +254,14 @@ func restarts(pod *corev1.Pod) (sum int32) {
 	return sum
 }
 
+// ends ends a client and its database, and counts what is left.
+func (s *story) ends(c *writer, prefix string) {
+	c.stop()
+	s.counts(c, c.app+"-0", prefix)
+}
+
 // counts compares what the client has kept with what the database in a pod has, and ends the database.
-// With Moorage nothing is lost or damaged, unless it may be.
+// In Standalone mode nothing is lost or damaged, unless it may be.
 func (s *story) counts(c *writer, pod, prefix string) {
 	acked, lost := c.last(), 0
 	damage := s.EventuallyWithin(s.ctx, c.patience, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, pod)) })
@@ -280,7 +286,7 @@ func (s *story) counts(c *writer, pod, prefix string) {
 	s.add(prefix+"records lost", lost)
 	s.add(prefix+"file systems or databases damaged", map[bool]int{true: 1}[damage != nil])
 	s.say("%s%s: %d records were acknowledged, %d are lost; damage: %v", prefix, c.app, acked, lost, damage)
-	if s.moorage() && !c.mayLose {
+	if s.Mode == sandbox.Standalone && !c.mayLose {
 		s.must(damage)
 		s.expect(lost == 0, "each acknowledged record is there", "%d of %d are not", lost, acked)
 	}

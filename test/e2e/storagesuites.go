@@ -142,9 +142,12 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 	if err != nil {
 		return nil, "", err
 	}
-	binary := filepath.Join(filepath.Dir(executable), "storage-suites")
-	if _, err := os.Stat(binary); err != nil {
-		return nil, "", fmt.Errorf("%w: make test-e2e-storage builds it", err)
+	binary := filepath.Join(filepath.Dir(executable), "storage-suites.test")
+	ginkgo := filepath.Join(filepath.Dir(executable), "ginkgo")
+	for _, program := range []string{binary, ginkgo} {
+		if _, err := os.Stat(program); err != nil {
+			return nil, "", fmt.Errorf("%w: make test-e2e-storage builds it", err)
+		}
 	}
 	if e.Mode.Moorage() {
 		if err := optInSuites(ctx, e); err != nil {
@@ -156,10 +159,10 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 		return nil, "", fmt.Errorf("folder for the suites: %w", err)
 	}
 	defer os.RemoveAll(work)
-	cmd := exec.CommandContext(ctx, binary,
-		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0",
-		"-storage.testdriver="+binary+".yaml", "-ginkgo.focus="+focus, "-ginkgo.json-report="+filepath.Join(work, "report.json"),
-		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.timeout=4h", "-test.timeout=0")
+	// Specs wait more than they compute.
+	cmd := exec.CommandContext(ctx, ginkgo, "run", "--procs=4", "--focus="+focus, "--output-dir="+work, "--json-report=report.json",
+		"-v", "--no-color", "--timeout=4h", binary, "--",
+		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0", "-storage.testdriver="+strings.TrimSuffix(binary, ".test")+".yaml")
 	cmd.Dir = work
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
