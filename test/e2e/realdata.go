@@ -49,9 +49,9 @@ func RealData(repeat int) sandbox.Scenario {
 			for _, f := range s.dataFaults() {
 				c = s.playOn(c, f, repeat)
 			}
-			s.ends(c, "")
+			s.finish(c, "")
 			forgets := s.kubeletForgets()
-			s.ends(s.playOn(s.writer(d), forgets, repeat), forgets.name+": ")
+			s.finish(s.playOn(s.writer(d), forgets, repeat), forgets.name+": ")
 			s.splits(d)
 		}),
 	}
@@ -254,8 +254,8 @@ func restarts(pod *corev1.Pod) (sum int32) {
 	return sum
 }
 
-// ends ends a client and its database, and counts what is left.
-func (s *story) ends(c *writer, prefix string) {
+// finish ends a client and its database, and counts what is left.
+func (s *story) finish(c *writer, prefix string) {
 	c.stop()
 	s.counts(c, c.app+"-0", prefix)
 }
