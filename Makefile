@@ -24,7 +24,7 @@ SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
 # What real nodes run besides the kubelet: their container runtime, a module of its own, and
 # images of Debian's packages.
 RUNTIME     := $(addprefix $(BIN)/real/,containerd containerd-shim-runc-v2 ctr runc host-local loopback ptp)
-IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar agnhost.tar etcd.tar postgresql.tar redis.tar)
+IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar debian.tar agnhost.tar etcd.tar postgresql.tar redis.tar)
 COMPONENTS  := moorage moorage-attacher moorage-node
 
 .DEFAULT_GOAL := help

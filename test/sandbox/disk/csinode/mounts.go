@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"k8s.io/mount-utils"
@@ -68,12 +69,15 @@ func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 		return err
 	}
 	wanted := r.GetVolumeCapability().GetMount()
-	options := wanted.GetMountFlags()
+	fs, options := cmp.Or(wanted.GetFsType(), defaultFS), slices.Clone(wanted.GetMountFlags())
+	if fs == "xfs" {
+		options = append(options, "nouuid") // a restored or cloned disk has the UUID of the original
+	}
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
 		options = append(options, "ro")
 	}
-	return m.mounter.FormatAndMount(device, at, cmp.Or(wanted.GetFsType(), defaultFS), options)
+	return m.mounter.FormatAndMount(device, at, fs, options)
 }
 
 // unstage unmounts a volume's file system.

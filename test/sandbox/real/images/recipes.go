@@ -35,12 +35,19 @@ func recipes() map[string]recipe {
 				Names: []string{
 					"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1",
 					e2eimage.GetE2EImage(e2eimage.BusyBox), e2eimage.GetE2EImage(e2eimage.Pause),
-					// The storage suites run a shell in this one, and wait for that one to run.
-					e2eimage.GetE2EImage(e2eimage.GlibcDnsTesting), e2eimage.GetE2EImage(e2eimage.Nginx),
+					e2eimage.GetE2EImage(e2eimage.Nginx), // the storage suites only wait for it to run
 				},
 				Command: []string{"sleep", "infinity"},
 			},
 			packages: []string{"busybox-static"},
+			finish:   applets,
+		},
+		"debian": {
+			image: image.Image{
+				Names:   []string{e2eimage.GetE2EImage(e2eimage.GlibcDnsTesting)}, // without its DNS tools
+				Command: []string{"sleep", "infinity"},
+			},
+			packages: []string{"coreutils", "bash", "busybox-static"},
 			finish:   applets,
 		},
 		"agnhost": {
