@@ -69,15 +69,15 @@ func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 		return err
 	}
 	wanted := r.GetVolumeCapability().GetMount()
-	fs, options := cmp.Or(wanted.GetFsType(), defaultFS), slices.Clone(wanted.GetMountFlags())
-	if fs == "xfs" {
+	kind, options := cmp.Or(wanted.GetFsType(), defaultFS), slices.Clone(wanted.GetMountFlags())
+	if kind == "xfs" {
 		options = append(options, "nouuid") // a restored or cloned disk has the UUID of the original
 	}
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
 		options = append(options, "ro")
 	}
-	return m.mounter.FormatAndMount(device, at, fs, options)
+	return m.mounter.FormatAndMount(device, at, kind, options)
 }
 
 // unstage unmounts a volume's file system.

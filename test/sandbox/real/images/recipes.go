@@ -34,7 +34,7 @@ func recipes() map[string]recipe {
 			image: image.Image{
 				Names: []string{
 					"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1",
-					e2eimage.GetE2EImage(e2eimage.BusyBox), e2eimage.GetE2EImage(e2eimage.Pause),
+					e2eimage.GetE2EImage(e2eimage.Pause),
 					e2eimage.GetE2EImage(e2eimage.Nginx), // the storage suites only wait for it to run
 				},
 				Command: []string{"sleep", "infinity"},
@@ -44,7 +44,8 @@ func recipes() map[string]recipe {
 		},
 		"debian": {
 			image: image.Image{
-				Names:   []string{e2eimage.GetE2EImage(e2eimage.GlibcDnsTesting)}, // without its DNS tools
+				// Without DNS tools. The tests' busybox has a newer dd than Debian's, as GNU's is.
+				Names:   []string{e2eimage.GetE2EImage(e2eimage.GlibcDnsTesting), e2eimage.GetE2EImage(e2eimage.BusyBox)},
 				Command: []string{"sleep", "infinity"},
 			},
 			packages: []string{"coreutils", "bash", "busybox-static"},
