@@ -5,6 +5,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,25 +37,51 @@ func drained() sandbox.Scenario {
 			budget := s.budget("a")
 			s.uncordon("worker-2")
 			s.uncordon("worker-3")
-			ended := make(chan answer, 1)
-			go func() { ended <- s.moorageCommand("drain", node, "--ignore-daemonsets", "--timeout", "3m") }()
+			ended, page := make(chan answer, 1), &sharedPage{}
+			go func() { ended <- s.moorageWrites(page, "drain", node, "--ignore-daemonsets", "--timeout", "3m") }()
 			for _, name := range []string{"b", "c"} {
 				s.movedFrom(node, pods[name])
 			}
 			s.stays(pods["a"])
 			s.must(s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(s.ctx, budget, metav1.DeleteOptions{}))
+			s.until("the drain says that a has no room elsewhere", func() error {
+				if a := s.View.Pod(s.Namespace, "a-0"); a == nil || a.UID != pods["a"].UID || a.DeletionTimestamp != nil {
+					return sandbox.Never("a is evicted")
+				}
+				if text := page.String(); !strings.Contains(text, "a-0 stays for now: no other node") {
+					return errors.New(text)
+				}
+				return nil
+			})
 			s.say("two moved to the two free slots; a, which its budget kept and which now has no slot elsewhere, runs on")
-			s.stays(pods["a"])
 			s.remove(fillers[0])
 			s.movedFrom(node, pods["a"])
 			a := <-ended
-			s.expect(a.code == 0, "the drain ends with 0", "%d: %s%s", a.code, a.out, a.err)
-			s.say("%s", a.out)
+			s.expect(a.code == 0, "the drain ends with 0", "%d: %s%s", a.code, page, a.err)
+			s.say("%s", page)
 			n := s.View.Node(node)
 			s.expect(n.Spec.Unschedulable && len(n.Status.VolumesInUse) == 0, "the node is cordoned and has nothing in use", "%v", n.Status.VolumesInUse)
 			s.uncordon(node)
 		}),
 	}
+}
+
+// sharedPage is the output of a command, for a reader beside the command.
+type sharedPage struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *sharedPage) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(text)
+}
+
+func (p *sharedPage) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
 
 // twoSlotsFree cordons every node but one, and leaves one slot free at each of them.

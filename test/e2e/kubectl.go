@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -80,10 +81,18 @@ type answer struct {
 
 // moorageCommand runs kubectl moorage with all rights.
 func (s *story) moorageCommand(args ...string) answer {
-	var out, errs bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	var out bytes.Buffer
+	a := s.moorageWrites(&out, args...)
+	a.out = out.String()
+	return a
+}
+
+// moorageWrites is moorageCommand with another place for the output.
+func (s *story) moorageWrites(out io.Writer, args ...string) answer {
+	var errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errs}
 	code := kubectl.Run(s.ctx, streams, append(args, "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace))
-	return answer{out.String(), errs.String(), code}
+	return answer{err: errs.String(), code: code}
 }
 
 // reads runs a command as the reader, and fails when a right is missing.

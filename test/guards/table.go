@@ -95,7 +95,7 @@ func placing() []guard {
 			Scenario: "drain",
 			Rule:     "a drain evicts no pod for whose volumes there is no room elsewhere",
 			Breaks:   []breaks.Break{`internal/kubectl/facts trial.place: return "elsewhere", nil`},
-			Expect:   []string{"it finds no node", "it is"},
+			Expect:   []string{"it finds no node", "a is evicted"},
 		},
 		{
 			Scenario: "no-room",
