@@ -35,11 +35,17 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands: []func(*cli.Session) *cobra.Command{
-			benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkWaits,
-			benchmarkData, benchmarkDataKills, benchmarkStorageSuites, benchmarkNode, benchmarkScale,
-		},
+		Commands:   commands(),
 	}))
+}
+
+// commands are the benchmarks.
+func commands() []func(*cli.Session) *cobra.Command {
+	list := []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkNode, benchmarkScale}
+	for _, subject := range counted {
+		list = append(list, func(s *cli.Session) *cobra.Command { return chaos.NewCommand(s, subject) })
+	}
+	return list
 }
 
 func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
@@ -50,84 +56,64 @@ func benchmarkNode(s *cli.Session) *cobra.Command { return node.NewCommand(s) }
 
 func benchmarkScale(s *cli.Session) *cobra.Command { return scale.NewCommand(s) }
 
-func benchmarkChaos(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+// counted are the scenarios that are run for long and counted, each with a command of its own.
+var counted = []chaos.Subject{
+	{
 		Command: "bench-chaos", Short: "Put a mode through ten minutes of chaos and keep what came of it",
 		Long: "Runs the scenario chaos in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. In\n" +
 			"Standalone mode it passes or fails. In other modes kube-controller-manager attaches and detaches,\n" +
 			"and what goes wrong is counted; a pod that never runs fails Cooperative mode.",
 		Results:  "test/bench/results/chaos.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.Chaos() }, Disks: true,
-	})
-}
-
-func benchmarkKubeletKills(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-kubelet-kills", Short: "Kill kubelets at every step of mounting, and count what came of it",
 		Long: "Runs the scenario kubelet-kills in one mode, see docs/internals/kubelet-staging-hole.md. With\n" +
 			"moorage-node it passes or fails; otherwise the volumes that are detached while they are staged\n" +
 			"are counted.",
 		Results:  "test/bench/results/kubelet-kills.json",
 		Scenario: e2e.KubeletKills, Repeat: 76, RepeatFlag: "kills", RepeatHelp: "how many kubelets are killed", Node: true,
-	})
-}
-
-func benchmarkDrain(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-drain", Short: "Drain a node with thirty workloads, and measure how long each is away",
 		Long: "Runs the scenario drain-many in one mode, see docs/internals/drain.md: with Moorage by kubectl moorage\n" +
 			"drain, in upstream's mode by the code of kubectl drain.",
 		Results:  "test/bench/results/drain.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.DrainMany() },
-	})
-}
-
-func benchmarkPowerOff(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-power-off", Short: "Switch machines off, and measure how long until their pods run elsewhere",
 		Long:     "Runs the scenario power-off-times in one mode: some 25 minutes with Moorage, 5 in upstream's mode.",
 		Results:  "test/bench/results/power-off.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.PowerOffTimes() },
-	})
-}
-
-func benchmarkWaits(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-waits", Short: "Reboot machines, restart kubelets and replace Nodes, and measure how long their pods are away",
 		Long:     "Runs the scenario wait-times in one mode: some 15 minutes.",
 		Results:  "test/bench/results/waits.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.WaitTimes() },
-	})
-}
-
-func benchmarkData(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-data", Short: "Play faults while a database writes, and count the records that it loses; as root, after make real",
 		Long: "Runs the scenario real-data in one mode: PostgreSQL on real nodes with real disks, and a client that keeps\n" +
 			"each acknowledgement. Some minutes for each repetition, and eight for a node that is cut off.",
 		Results:  "test/bench/results/data.json",
 		Scenario: e2e.RealData, Repeat: 10, RepeatFlag: "repeat", RepeatHelp: "how often each fault is played", Disks: true,
-	})
-}
-
-func benchmarkDataKills(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-data-kills", Short: "Kill components while ten databases write, and count the records that they lose; as root, after make real",
 		Long: "Runs the scenario real-kills in one mode: for twenty minutes, components are killed and pods are deleted\n" +
 			"at random.",
 		Results:  "test/bench/results/data-kills.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.RealKills() }, Disks: true,
-	})
-}
-
-func benchmarkStorageSuites(s *cli.Session) *cobra.Command {
-	return chaos.NewCommand(s, chaos.Subject{
+	},
+	{
 		Command: "bench-storage-suites", Short: "Run Kubernetes' own storage suites on real nodes, and count what passes; as root, after make real",
 		Long: "Runs the scenario storage-suites-real in one mode: for about an hour. The environment variable FOCUS\n" +
 			"selects other specs, by a regular expression.",
 		Results:  "test/bench/results/storage-suites.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.RealStorageSuites() },
-	})
+	},
 }
 
 // components are the processes that this binary can become.

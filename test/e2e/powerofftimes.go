@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,8 +107,6 @@ func (s *story) powerOffs(known evidence, pod *corev1.Pod) *corev1.Pod {
 		s.gone(pod.Name)
 		pod = next
 	}
-	slices.Sort(took)
-	s.SetCount("ms, "+known.name+": median", int(took[len(took)/2].Milliseconds()))
-	s.SetCount("ms, "+known.name+": worst", int(took[len(took)-1].Milliseconds()))
+	s.countTimes(known.name, took)
 	return pod
 }

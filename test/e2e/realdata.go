@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -210,9 +209,8 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 				s.must(err)
 			}
 			s.say("%s: the database does not come back: %v", f.name, err)
-			c.stop()
 			c.mayLose, c.patience = true, 20*time.Second
-			s.counts(c, c.app+"-0", f.name+": ")
+			s.finish(c, f.name+": ")
 			c = s.writer(c.database)
 			continue
 		}
@@ -221,9 +219,7 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 	if len(took) == 0 {
 		return c
 	}
-	slices.Sort(took)
-	s.SetCount("ms, "+f.name+": median", int(took[len(took)/2].Milliseconds()))
-	s.SetCount("ms, "+f.name+": worst", int(took[len(took)-1].Milliseconds()))
+	s.countTimes(f.name, took)
 	return c
 }
 
@@ -231,7 +227,7 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 func (s *story) playOnce(c *writer, f dataFault) (pause time.Duration, err error) {
 	var old *corev1.Pod
 	err = ended(func() {
-		found := s.successor("the database answers", c.app, s.isReady)
+		found := s.successor("the database answers", c.name, s.isReady)
 		c.begins(found)
 		c.acknowledges(found.UID)
 		c.begin()
@@ -242,7 +238,7 @@ func (s *story) playOnce(c *writer, f dataFault) (pause time.Duration, err error
 			next = s.restarted(old)
 			c.begins(next)
 		} else {
-			next = s.successor("the database answers again", c.app, s.isReady, old.UID)
+			next = s.successor("the database answers again", c.name, s.isReady, old.UID)
 		}
 		c.acknowledges(next.UID)
 		pause = c.longest()
@@ -274,7 +270,7 @@ func restarts(pod *corev1.Pod) (sum int32) {
 // finish ends a client and its database, and counts what is left.
 func (s *story) finish(c *writer, prefix string) {
 	c.stop()
-	s.counts(c, c.app+"-0", prefix)
+	s.counts(c, c.name+"-0", prefix)
 }
 
 // counts compares what the client has kept with what the database in a pod has, and ends the database.
@@ -294,7 +290,7 @@ func (s *story) counts(c *writer, pod, prefix string) {
 	}
 	claim := dataOf(pod)
 	handle := s.handle(claim)
-	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, c.app, metav1.DeleteOptions{}))
+	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, c.name, metav1.DeleteOptions{}))
 	s.gone(pod)
 	s.leavesEveryNode(claim)
 	damage = errors.Join(damage, s.Cluster.CheckDisk(s.ctx, handle))
@@ -302,7 +298,7 @@ func (s *story) counts(c *writer, pod, prefix string) {
 	s.add(prefix+"records acknowledged", acked)
 	s.add(prefix+"records lost", lost)
 	s.add(prefix+"file systems or databases damaged", map[bool]int{true: 1}[damage != nil])
-	s.say("%s%s: %d records were acknowledged, %d are lost; damage: %v", prefix, c.app, acked, lost, damage)
+	s.say("%s%s: %d records were acknowledged, %d are lost; damage: %v", prefix, c.name, acked, lost, damage)
 	if s.Mode == sandbox.Standalone && !c.mayLose {
 		s.must(damage)
 		s.expect(lost == 0, "each acknowledged record is there", "%d of %d are not", lost, acked)
@@ -356,7 +352,7 @@ func (s *story) split(d database, cut cutOff) {
 	c := s.writer(d)
 	old := s.successor("the database answers", d.name, s.isReady)
 	c.acknowledges(old.UID)
-	s.run(old.Name, d.begin) // it goes on when the client has turned to another pod
+	s.run(old.Name, d.begin)
 	node := old.Spec.NodeName
 	s.must(s.Cluster.Cut(node))
 	s.nodeIs(node, false)

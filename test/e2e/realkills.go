@@ -52,16 +52,16 @@ func RealKills() sandbox.Scenario {
 			}
 			longest := time.Duration(0)
 			for _, c := range all {
-				pod := s.successor(c.app+" answers", c.app, s.isReady)
+				pod := s.successor(c.name+" answers", c.name, s.isReady)
 				c.begins(pod)
 				c.acknowledges(pod.UID)
 				c.stop()
 				longest = max(longest, c.longest())
-				s.say("%s: %d records were acknowledged, the longest pause was %.1f s", c.app, c.last(), c.longest().Seconds())
+				s.say("%s: %d records were acknowledged, the longest pause was %.1f s", c.name, c.last(), c.longest().Seconds())
 			}
 			s.SetCount("ms, longest pause of a database", int(longest.Milliseconds()))
 			for _, c := range all {
-				s.counts(c, c.app+"-0", "")
+				s.counts(c, c.name+"-0", "") // its client has stopped
 			}
 		}),
 	}

@@ -23,7 +23,6 @@ import (
 type writer struct {
 	*story
 	database
-	app  string
 	end  context.CancelFunc
 	done chan struct{}
 	// pace is the time between two records.
@@ -44,7 +43,7 @@ type writer struct {
 func (s *story) writer(d database) *writer {
 	s.statefulSetOf(d)
 	ctx, end := context.WithCancel(s.ctx)
-	c := &writer{story: s, database: d, app: d.name, end: end, done: make(chan struct{}), pace: 50 * time.Millisecond, patience: 2 * time.Minute, by: map[types.UID]int{}}
+	c := &writer{story: s, database: d, end: end, done: make(chan struct{}), pace: 50 * time.Millisecond, patience: 2 * time.Minute, by: map[types.UID]int{}}
 	pod := s.successor("the database answers", d.name, s.isReady)
 	s.run(pod.Name, d.create)
 	go func() {
@@ -90,7 +89,7 @@ func (c *writer) write(ctx context.Context) {
 
 // newest is the youngest pod that is ready; nil if there is none.
 func (c *writer) newest() *corev1.Pod {
-	pods := slices.DeleteFunc(c.PodsOf(sandbox.AppLabel, c.app), func(pod *corev1.Pod) bool { return c.isReady(pod) != nil })
+	pods := slices.DeleteFunc(c.PodsOf(sandbox.AppLabel, c.name), func(pod *corev1.Pod) bool { return c.isReady(pod) != nil })
 	if len(pods) == 0 {
 		return nil
 	}

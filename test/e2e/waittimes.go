@@ -77,6 +77,7 @@ func (s *story) plays(name string, play func(n int) time.Duration) {
 	s.countTimes(name, took)
 }
 
+// countTimes says the median and the worst of some times.
 func (s *story) countTimes(name string, took []time.Duration) {
 	slices.Sort(took)
 	s.SetCount("ms, "+name+": median", int(took[len(took)/2].Milliseconds()))

@@ -52,15 +52,13 @@ func (e *Env) ExpectForgotten() error {
 	if e.Cluster.Shape().MoorageNode {
 		return errors.New("a volume that a kubelet has forgotten: moorage-node is judged by it")
 	}
-	e.excuseForced()
+	e.ExpectForced()
 	return nil
 }
 
 // ExpectForced counts what comes of a detach by time alone, from a node that may still write, without
 // failing the scenario.
-func (e *Env) ExpectForced() { e.excuseForced() }
-
-func (e *Env) excuseForced() {
+func (e *Env) ExpectForced() {
 	for _, rule := range []diskapi.Rule{
 		diskapi.UnpublishWhileStaged, diskapi.StagedAtTwo, diskapi.WriteLost, diskapi.WrittenByTwo,
 	} {

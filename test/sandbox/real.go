@@ -318,8 +318,7 @@ func (c *Cluster) CutStorage(node string) error {
 // KillShims kills the processes of a real node that hold its containers, and no container.
 func (c *Cluster) KillShims(node string) error {
 	c.touch()
-	machine := c.pidOf(Machine(node))
-	home, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", machine))
+	home, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", c.pidOf(Machine(node))))
 	if err != nil {
 		return fmt.Errorf("machine of %s: %w", node, err)
 	}
