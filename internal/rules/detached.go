@@ -140,8 +140,8 @@ func (p *planner) somewhere(told bool) []Reason {
 	return reasons
 }
 
-// remains says whether a detached volume may still be mounted at a node, whatever its kubelet lists and
-// whatever users are there. It may if the list is in doubt; if moorage-node has found the volume there or
+// remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
+// there do not decide this. It may if the list is in doubt; if moorage-node has found the volume there or
 // may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
 // but the boot is not.
 func (p *planner) remains(place *ledger.NodeVolume) bool {

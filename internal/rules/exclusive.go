@@ -109,7 +109,7 @@ func (w view) target(v *ledger.Volume) bool {
 	return here && !elsewhere && migratable(w.snapshot, v) // last, since it is the most expensive
 }
 
-// otherTargets lists the other nodes to which a volume migrates, or may be about to. A second live
+// otherTargets lists the other nodes of a migration that has begun or may begin. A second live
 // migration waits until the first ends, at whatever node: otherwise the volume would be at the holder's
 // node and two more.
 func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {

@@ -117,7 +117,7 @@ type Reason struct {
 	Since   int64            // seconds since 1970, by the API server's clock; 0: unknown
 	Until   int64            // seconds since 1970, by the controller's clock
 	Brake   Brake            // why a time of force does not run
-	// NodeDeleted says that Node has no Node object, whatever its machine does.
+	// NodeDeleted says that Node has no Node object. Its machine may run.
 	NodeDeleted bool
 	// Left says that the volume was left at Node without a VolumeAttachment after a failed detach.
 	Left bool
