@@ -181,9 +181,6 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	case same && old.own && old.uid != fresh.uid:
 		l.trust(now, t, old.to.node, old.at())
 	}
-	if fresh.own && (!same || old.uid != fresh.uid) {
-		l.doubtAgain(now, t, fresh.at(), fresh.to.node)
-	}
 }
 
 func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord) {
@@ -195,20 +192,6 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 	})
 	if p := l.facts.volumes.get(r.at()).NodeVolume(r.to.node); r.own || p != nil && !p.HasAttachments() && !p.WithoutAttachment() {
 		l.trust(now, t, r.to.node, r.at())
-	}
-	l.forgetReported(r.to.node, r.at())
-}
-
-// forgetReported: the last attachment of a volume at a node was seen to go, so the volume is not in doubt
-// when the Node is made again, unless it may have been left there.
-func (l *Ledger) forgetReported(n NodeName, v VolumeID) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (p.HasAttachments() || p.Left) {
-		return
-	}
-	if old := l.facts.nodes.get(n); old != nil && slices.Contains(old.left, v) {
-		rec := l.node(n)
-		rec.left = drop(rec.left, v)
-		l.sweepNode(rec)
 	}
 }
 

@@ -62,7 +62,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		l.cloneGone(now, t, was.SystemUUID)
 	}
 	if rec := l.node(s.Name); answered != rec.Answers() || was.SystemUUID != s.SystemUUID {
-		// Its report may have been seen before its Node, or before the Node named the machine of a doubt.
+		// Its report may have been seen before its Node, or before the Node named the unknown volume's machine.
 		l.lookedForAll(now, t, rec)
 	}
 }
@@ -74,25 +74,27 @@ func (s *NodeState) SameHealth(other *NodeState) bool {
 		s.SystemUUID == other.SystemUUID && s.ProviderID == other.ProviderID
 }
 
-// takeLists takes in a Node's volumesAttached and volumesInUse, and the volumes in doubt since its last
-// state. known: that state was of the same object.
+// takeLists takes in a Node's volumesAttached and volumesInUse, and the volumes that are unknown since its
+// last state. known: that state was of the same object.
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
-	l.doubtAfter(now, t, was, s)
+	stale := l.seeBoot(now, t, was, s)
 	// First the present entries, then the missing ones: a place that stays is never lost in between, and
 	// its clock continues.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
-	if known {
-		l.doubtTakenOut(now, t, s.Name, reported, inUse)
+	inUseOf := func(n *Node) int { return n.inUse }
+	if stale {
+		l.unlist(now, t, s.Name, inUse, inUseOf, func(p *NodeVolume) *bool { return &p.InUse })
 	}
-	l.hear(now, t, s.Name, inUse) // until then the last list counts
+	if known {
+		l.seeTaken(now, t, s.Name, reported)
+	}
 	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object with an old name says nothing about use until its own kubelet has reported:
 		// volumes in use stay in use.
-		inUse = l.node(s.Name).withDoubted(inUse)
-		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
+		l.unlist(now, t, s.Name, inUse, inUseOf, func(p *NodeVolume) *bool { return &p.InUse })
 	}
 }
 
@@ -177,9 +179,6 @@ func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, to
 	for _, v := range rec.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && *bit(p) && !listed[v] {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { *bit(p) = false })
-			if p = l.facts.volumes.get(v).NodeVolume(n); p != nil && !p.Reported {
-				l.doubtFenced(now, t, v, n)
-			}
 		}
 	}
 }
@@ -204,16 +203,12 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	l.wakeTaken(t, e.Name)
 	t.node(e.Name)
-	rec.left = nil
 	for _, v := range rec.At() {
-		switch p := l.facts.volumes.get(v).NodeVolume(e.Name); {
-		case !p.Reported:
-		case v.NoAttach(): // only this says that the machine may have it
+		if p := l.facts.volumes.get(v).NodeVolume(e.Name); p.Reported && v.NoAttach() { // only this says that the machine may have it
 			l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
-		case !p.outlived():
-			rec.left = append(rec.left, v)
 		}
 	}
+	l.abandon(now, t, rec, false)
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	l.recount(now, t, rec)
 }
@@ -225,17 +220,18 @@ func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	}
 	var names []NodeName
 	for n := range l.facts.nodes.all() {
-		if n.Exists && n.SystemUUID == machine && len(n.doubts) > 0 && l.facts.onlyOne(n) {
+		if n.Exists && n.SystemUUID == machine && l.facts.onlyOne(n) {
 			names = append(names, n.Name)
 		}
 	}
 	for _, name := range names {
 		state := l.facts.nodes.get(name).NodeState
-		l.doubtAfter(now, t, &state, &state)
+		l.seeBoot(now, t, &state, &state)
+		t.Volumes = append(t.Volumes, l.facts.nodes.get(name).At()...)
 	}
 }
 
-// dropFenced ends the use, and the doubt, of volumes that were detached from a node while evidence said
+// dropFenced ends the use of volumes that were detached from a node while evidence said
 // that nothing runs there, if its kubelet has not reported since. Only that kubelet's list names them,
 // and after its Node is deleted no kubelet can write another list.
 func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
@@ -244,8 +240,7 @@ func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 	}
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); !p.HasAttachments() && !v.NoAttach() {
-			l.undoubt(n.Name, v)
-			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false })
+			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false; p.setUnknown(nil) })
 		}
 	}
 }
@@ -407,9 +402,16 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
+	if !dropped { // what only the hold tells is still true
+		for i := range rec.NodeVolumes {
+			for _, b := range l.facts.unknown(rec, &rec.NodeVolumes[i]) {
+				l.makeUnknown(now, t, e.Volume, rec.NodeVolumes[i].Node, b)
+			}
+		}
+	}
 	n := l.facts.nodes.get(was.Node)
 	if !dropped && was.Version != "" && was.LeftAtAnother(n) && len(rec.PVs()) > 0 {
-		l.leftNoMore(now, t, rec, n)
+		l.leftNoMore(now, t, rec)
 		return
 	}
 	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
@@ -433,7 +435,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 // leftNoMore takes in that a person deleted the hold of a volume left at a machine, after another machine
 // took its node's name: the volume is no longer at that machine. The rest of the hold is written again: its
 // transitions, which never fall, and its entries about other machines.
-func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
+func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume) {
 	v, was := rec.ID, rec.Hold
 	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs, Next: was.Next}
 	for _, f := range was.Fences {
@@ -444,16 +446,16 @@ func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
 	rec.Hold = &rest
 	t.volume(v)
 	l.moveLeft(now, t, v, was.Node, "")
-	if machine, _ := n.DoubtedAt(v); machine == was.SystemUUID {
-		l.trust(now, t, was.Node, v)
-	}
+	l.changeNodeVolume(now, t, v, was.Node, func(p *NodeVolume) {
+		p.setUnknown(slices.DeleteFunc(slices.Clone(p.SawUnknown()), func(b Boot) bool { return b.SystemUUID == was.SystemUUID }))
+	})
 	l.noteHold(now, t, v, was.Node, "")
 	l.listPods(now, t, v, was, &rest)
 }
 
 // seen says whether anything but a hold shows that the volume is, or may be, at the node.
 func (p *NodeVolume) seen() bool {
-	return p != nil && (p.HasAttachments() || p.Sent || p.Reported || p.InUse)
+	return p != nil && (p.HasAttachments() || p.Sent || p.Reported || p.MayBeInUse())
 }
 
 // removeHold takes a volume's hold out. The record is owned.
@@ -512,10 +514,11 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 		return
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
-	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
-	if l.facts.volumes.get(v).heldAt() != was { // otherwise an unseen attachment has attached it there again
-		l.forgetReported(was, v)
-	}
+	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) {
+		if p.Left = false; !p.MayBeMounted() {
+			p.setUnknown(nil)
+		}
+	})
 }
 
 // held is a hold's node for a volume without attachments; empty: none.
@@ -527,15 +530,12 @@ func (h *Hold) held(v VolumeID) NodeName {
 }
 
 // moveHeld marks the NodeVolume at the hold's node for a volume without attachments. If that is another
-// node, a doubt about the node before ends.
+// node, the volume is no longer unknown at the node before.
 func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Held = true })
-	if is != "" {
-		l.doubtAgain(now, t, v, is)
-	}
 	if was != "" {
 		l.trust(now, t, was, v)
 	}
@@ -545,34 +545,26 @@ func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	n := l.facts.nodes.get(e.Node)
-	exists := n != nil && n.Exists
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
-	// Until the attachment is gone, the Node may be made again with the volume mounted; the earlier
-	// doubt names the machine and boot.
-	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
-	outlives := e.Forced && n != nil && !exists && p.InUse && p.HasAttachments()
-	doubted := outlives && p.HasOwn() && n.Doubts(e.Volume)
-	switch {
-	case doubted:
-		l.forgetListed(e.Node, e.Volume)
-	case outlives && !n.rebooted:
-		rec := l.node(e.Node)
-		rec.left = add(rec.left, e.Volume)
-	}
-	var unknown bool
+	unknown := l.facts.unknown(l.facts.volumes.get(e.Volume), l.facts.volumes.get(e.Volume).NodeVolume(e.Node)) != nil
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
-		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
-		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // a deleted node can't take its list back
-		unknown = p.InUse && p.MayBeMounted()
+		p.Reported, p.ReportSent = false, p.ReportSent && e.Unknown
+		switch {
+		case n == nil || !n.Exists: // a deleted node can't take its list back
+			p.InUse = false
+		case e.Forced && p.InUse && !unknown:
+			p.setUnknown([]Boot{n.Boot()})
+		case !e.Forced && !e.Unknown:
+			p.InUse = false
+			p.setUnknown(nil)
+		}
+		if !p.MayBeMounted() {
+			p.setUnknown(nil)
+		}
 	})
-	if unknown {
-		l.doubt(now, t, e.Node, doubt{volume: e.Volume, machine: n.SystemUUID, boot: n.BootID, listed: true})
-	} else if listed, doubted := l.undoubt(e.Node, e.Volume); doubted {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.InUse = p.InUse && listed })
-	}
 }
 
 func (e ReadyShown) apply(l *Ledger, now time.Time, t *Touched) {

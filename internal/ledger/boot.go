@@ -6,20 +6,18 @@ import "time"
 
 // BootOver says whether a boot of a machine is known to be over, so that all its mounts are
 // gone: see facts.bootOver.
-func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
-	return s.facts.bootOver(n, machine, boot)
-}
+func (s Snapshot) BootOver(n *Node, b Boot) bool { return s.facts.bootOver(n, b) }
 
 // bootOver says whether a boot of a machine is known to be over, which ends all its mounts: a Node reports
 // another boot of the same machine, by its systemUUID, and no other node has that systemUUID, as cloned
 // machines do. Another machine that reports under the name says nothing of the first one. Without a
 // reported systemUUID the boot alone tells: a residual risk, see docs/internals/invariants.md. A deleted
 // Node shows nothing: its last boot may be an older one.
-func (w *facts) bootOver(n *Node, machine, boot string) bool {
-	if n == nil || !n.Exists || boot == "" || n.BootID == "" || n.BootID == boot {
+func (w *facts) bootOver(n *Node, b Boot) bool {
+	if n == nil || !n.Exists || b.BootID == "" || n.BootID == "" || n.BootID == b.BootID {
 		return false
 	}
-	return machine == "" || n.SystemUUID == machine && w.onlyOne(n)
+	return b.SystemUUID == "" || n.SystemUUID == b.SystemUUID && w.onlyOne(n)
 }
 
 // onlyOne says whether, as far as this process knows, no other node has this systemUUID, deleted Nodes

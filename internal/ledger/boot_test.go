@@ -59,15 +59,11 @@ func TestAnotherBootOfTheSameMachine(t *testing.T) {
 			}
 			l.Apply(now, e)
 		}
-		n := l.Snapshot().Node("n")
-		if got := n.Doubts(v); got != test.doubt {
+		if got := isUnknown(l, v, "n"); got != test.doubt {
 			t.Errorf("%s: doubted: %t", name, got)
 		}
-		if at, boot := n.DoubtedAt(v); (at == "") == test.doubt || (boot == "") == test.doubt {
+		if at, boot := unknownAt(l, v, "n"); (at == "") == test.doubt || (boot == "") == test.doubt {
 			t.Errorf("%s: doubted at %q, boot %q", name, at, boot)
-		}
-		if p := l.Snapshot().Volume(v).NodeVolume("n"); p.InUse != test.doubt {
-			t.Errorf("%s: in use: %t", name, p.InUse)
 		}
 	}
 }
@@ -88,15 +84,15 @@ func TestBootOver(t *testing.T) {
 		"no boot was said":        {"m1", "", false},
 	} {
 		s := l.Snapshot()
-		if got := s.BootOver(s.Node("n"), test.machine, test.boot); got != test.want {
+		if got := s.BootOver(s.Node("n"), Boot{test.machine, test.boot}); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if s := l.Snapshot(); s.BootOver(s.Node("none"), "m1", "b1") {
+	if s := l.Snapshot(); s.BootOver(s.Node("none"), Boot{"m1", "b1"}) {
 		t.Error("a node that nobody knows says nothing")
 	}
 	l.Apply(now, NodeState{Name: "clone", UID: "c", Version: "1", SystemUUID: "m1", BootID: "x"})
-	if s := l.Snapshot(); s.BootOver(s.Node("n"), "m1", "b1") {
+	if s := l.Snapshot(); s.BootOver(s.Node("n"), Boot{"m1", "b1"}) {
 		t.Error("a machine that has a clone says nothing by its systemUUID")
 	}
 }
@@ -168,11 +164,10 @@ func TestDoubtOfTwoMachines(t *testing.T) {
 		for _, e := range append([]Event{state(machineAs("2", "u", "m1", "b1"), true, true)}, test.then...) {
 			l.Apply(now, e)
 		}
-		n := l.Snapshot().Node("n")
-		if machine, boot := n.DoubtedAt(v); machine != test.machine || boot != test.boot {
+		if machine, boot := unknownAt(l, v, "n"); machine != test.machine || boot != test.boot {
 			t.Errorf("%s: doubted at %q in boot %q", name, machine, boot)
 		}
-		if got := n.Lists(v, l.Snapshot().Volume(v).NodeVolume("n")); got != test.lists {
+		if got := l.Snapshot().Volume(v).NodeVolume("n").InUse; got != test.lists {
 			t.Errorf("%s: listed: %t", name, got)
 		}
 	}
@@ -193,7 +188,7 @@ func TestFenceOfTheMachineBefore(t *testing.T) {
 		} {
 			l.Apply(now, e)
 		}
-		if got := l.Snapshot().Node("n").Doubts(v); got != want {
+		if got := isUnknown(l, v, "n"); got != want {
 			t.Errorf("by a rule about machine %q: doubted: %t", machine, got)
 		}
 	}
@@ -217,13 +212,13 @@ func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 			} {
 				l.Apply(start, e)
 			}
-			if m, b := l.Snapshot().Node("n").DoubtedAt(edge); m != "m1" || b != "b1" {
+			if m, b := unknownAt(l, edge, "n"); m != "m1" || b != "b1" {
 				t.Errorf("replaced: doubted at machine %q in boot %q", m, b)
 			}
 			for _, e := range []Event{NodeGone{Name: "n"}, node("x", "19", "m1", provider[0], "b2", nil, nil)} {
 				l.Apply(start, e)
 			}
-			if l.Snapshot().Node("n").Doubts(edge) {
+			if isUnknown(l, edge, "n") {
 				t.Error("the first machine is back in another boot, and nothing ends the doubt")
 			}
 		})
@@ -256,7 +251,7 @@ func TestCloneWhoseSystemUUIDIsSaidAfterItsProviderID(t *testing.T) {
 				for _, e := range events {
 					l.Apply(start, e)
 				}
-				if !l.Snapshot().Node("n").Doubts(edge) {
+				if !isUnknown(l, edge, "n") {
 					t.Error("the boot of the first machine counts as over by the word of its clone")
 				}
 			})

@@ -98,9 +98,9 @@ type GrantResolved struct {
 	UID, Version string
 }
 
-// HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have forgotten
-// volumes that earlier leaders took from nodes by force (Hold.Fences), or that were granted for a Node that
-// was made again since (Hold.NodeUID). These are in doubt from here on, also if the holds change.
+// HoldsInDoubt says that this process begins to lead. It does not know which volumes earlier leaders reported
+// at nodes that are gone since (Fence.Reported), nor which volumes tickets had at nodes that fell silent.
+// Both are possible from here on, also if the holds change.
 type HoldsInDoubt struct{}
 
 // HoldBoots says whether the API server drops the bootID from VolumeHolds, since its definition of them is
@@ -128,8 +128,8 @@ type Unreported struct {
 	UID, Version string // of the VolumeAttachment as known before the write; empty without one
 	// Forced: by a rule of force, regardless of the node's lists.
 	Forced bool
-	// Doubted: the node's report of use was in doubt, and stays so.
-	Doubted bool
+	// Unknown: the volume was unknown at the node (Snapshot.Unknown), and stays so.
+	Unknown bool
 	// Ready: the write also showed the node Ready.
 	Ready bool
 }
@@ -200,7 +200,7 @@ type LookAsked struct {
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment
 	Look         int64
-	// Vacant is the Snapshot.Vacant behind the second look, which ends a doubt.
+	// Vacant is the Snapshot.Vacant behind the second look, after which the volume is no longer unknown.
 	Vacant time.Time
 }
 

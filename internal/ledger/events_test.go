@@ -296,7 +296,7 @@ func (s *stream) proof() Event {
 		return RefusalsOver{start.Add(time.Duration(s.below(s.version+1)) * time.Second)} // at the speed of the tests
 	}
 	if s.chance(2) {
-		return Unreported{Volume: v, Node: n, UID: a.UID, Version: a.Version, Forced: s.chance(3), Doubted: s.chance(3)}
+		return Unreported{Volume: v, Node: n, UID: a.UID, Version: a.Version, Forced: s.chance(3), Unknown: s.chance(3)}
 	}
 	return Unwanted{Volume: v, Node: n, UID: a.UID, Version: a.Version}
 }

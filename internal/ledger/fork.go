@@ -7,35 +7,9 @@ import (
 	"slices"
 )
 
-// NodeTrace is a ledger's memory of a volume at a node beside the API's present objects. Two ledgers with
-// different traces may continue differently, which a search has to distinguish.
-type NodeTrace struct {
-	Doubted bool   // see Node.Doubts
-	Boot    string // the boot where the volume in doubt may be mounted; empty: unknown
-	OrBoot  string // or in this boot of the same machine; empty: none
-	Listed  bool   // the node's last list named the volume in doubt
-	// LeftReported: volumesAttached named the volume when the Node was deleted, or it was in use, and was taken by force since; and its
-	// attachment was not seen to go.
-	LeftReported bool
-	// Rebooted: a kubelet of an earlier boot reported the known uses.
-	Rebooted bool
-	// LastBoot is the last bootID that a kubelet of the node's name has reported.
-	LastBoot string
-	// LastMachine is its systemUUID, and Machine the systemUUID where the volume in doubt may be
-	// mounted; empty: unknown.
-	LastMachine, Machine string
-}
-
-// Trace returns the ledger's memory of a volume at a node.
-func (n *Node) Trace(v VolumeID) NodeTrace {
-	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot, LastMachine: n.machine}
-	for _, d := range n.doubts {
-		if d.volume == v {
-			t.Doubted, t.Boot, t.OrBoot, t.Machine, t.Listed = true, d.boot, d.orBoot, d.machine, d.listed
-		}
-	}
-	return t
-}
+// LastBoot is the last boot that a kubelet of the node's name has reported. With SawUnknown it is a ledger's
+// memory beside the API's present objects: a search has to tell ledgers with different memories apart.
+func (n *Node) LastBoot() Boot { return n.last }
 
 // Deleted returns the UID of the ticket of a name that this process has deleted, until its deletion is
 // seen; empty: none.

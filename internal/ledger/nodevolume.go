@@ -35,7 +35,9 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	after.OnlyAsked = l.onlyAsked(after)
 	listed := after.InUse && l.isReady(n) // by a reporting kubelet: from then on its list tells
 	after.Unlisted = after.MayBeThere(v) && (l.unlisted(after) || after.Unlisted && !listed)
-	after.had = l.unlistedBy(after)
+	if by := l.unlistedBy(after); by != after.UnlistedBy() {
+		after.setOdd(by, after.SawUnknown())
+	}
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()
 	had, has := before.OccupiesSlotWithoutUse(), after.OccupiesSlotWithoutUse()
@@ -135,13 +137,14 @@ func (l *Ledger) unlistedBy(p *NodeVolume) *Requester {
 	if !p.Unlisted {
 		return nil
 	}
-	by := p.had
+	had := p.UnlistedBy()
+	by := had
 	for _, u := range p.Users {
 		switch k := l.unlistedHolder(u); {
 		case k == nil:
-		case p.had != nil && p.had.UID == k.UID:
-			return p.had
-		case by == p.had:
+		case had != nil && had.UID == k.UID:
+			return had
+		case by == had:
 			by = &Requester{Ticket: true, Namespace: k.ID.Namespace, Name: k.ID.Name, UID: k.UID}
 		}
 	}
@@ -292,7 +295,7 @@ func (l *Ledger) sweepNode(n *Node) {
 		return
 	}
 	used := slices.ContainsFunc(n.Drivers, func(d NodeDriver) bool { return d.Used > 0 })
-	if !n.Exists && !n.CSINode && n.Word == nil && len(n.calls) == 0 && !used && len(n.Tickets) == 0 && len(n.left) == 0 {
+	if !n.Exists && !n.CSINode && n.Word == nil && len(n.calls) == 0 && !used && len(n.Tickets) == 0 {
 		l.facts.nodes.del(l.gen, n.Name)
 	}
 }

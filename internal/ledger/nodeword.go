@@ -344,7 +344,7 @@ func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
 }
 
 // looked notes a node's finding about a volume that it was asked about. A second look in a row without it
-// ends the doubt about the kubelet's list (doubt).
+// shows that the volume is not mounted, whatever the kubelet's list says (Snapshot.Unknown).
 func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	p := l.facts.volumes.get(v).NodeVolume(n.Name)
 	if p == nil || p.Proof.Look == 0 {
@@ -356,7 +356,7 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 		proof.Again, proof.vacant = false, 0
 	case looked && proof.vacant == 0:
 		proof.vacant = now.Sub(l.facts.epoch) + 1
-	case looked && proof.Again && n.DoubtedHere(v):
+	case looked && proof.Again && l.facts.unknownHere(l.facts.volumes.get(v), p):
 		l.trust(now, t, n.Name, v)
 	}
 	if proof != p.Proof {

@@ -501,24 +501,6 @@ func TestLostVolumeIsNotReplaced(t *testing.T) {
 	}
 }
 
-// An attachment made again under another UID, seen in one event, is a new attach: the hold's words about an
-// older mount count. A new version of the same object is not.
-func TestMadeAgainInOneLook(t *testing.T) {
-	v := VolumeID{"disk", "h"}
-	for uid, want := range map[string]bool{"a": false, "b": true} {
-		l := New()
-		for _, e := range []Event{
-			NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}, proofAttachment(v, "n", "a", "1"),
-			HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", BootID: "b", InUse: true}}}}, proofAttachment(v, "n", uid, "2"),
-		} {
-			l.Apply(start, e)
-		}
-		if got := l.Snapshot().Node("n").Doubts(v); got != want {
-			t.Errorf("of UID %s: doubted: %t", uid, got)
-		}
-	}
-}
-
 // A proof by force ends when the node's Lease is renewed.
 func TestForceEndsWithALease(t *testing.T) {
 	v := VolumeID{"disk", "h"}

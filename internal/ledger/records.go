@@ -155,7 +155,7 @@ type NodeVolume struct {
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
-	had   *Requester           // see UnlistedBy
+	odd   *odd                 // see UnlistedBy and SawUnknown; nil: neither
 	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it has users
 }
 
@@ -178,7 +178,7 @@ func (p *NodeVolume) Empty() bool {
 }
 
 func (p *NodeVolume) unbound() bool {
-	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.InUse
+	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.MayBeInUse()
 }
 
 // OnlyLeft says whether the volume is bound to the node only because it may have been left there.
@@ -189,7 +189,10 @@ func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
 
 // OccupiesSlot says whether the volume keeps its slot at the node without requests: by an attachment, or a
 // creation in flight; by the node's own lists; or because it may have been left there.
-func (p *NodeVolume) OccupiesSlot() bool { return p.InUse || p.OccupiesSlotWithoutUse() }
+func (p *NodeVolume) OccupiesSlot() bool { return p.MayBeInUse() || p.OccupiesSlotWithoutUse() }
+
+// MayBeInUse says whether the kubelet lists the volume, or this process saw that its list does not tell.
+func (p *NodeVolume) MayBeInUse() bool { return p.InUse || p.odd != nil && len(p.odd.unknown) > 0 }
 
 // OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse.
 func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
@@ -202,7 +205,34 @@ func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
 
 // UnlistedBy is a ticket for which the volume is Unlisted, also after the ticket's end; nil: the volume
 // is not.
-func (p *NodeVolume) UnlistedBy() *Requester { return p.had }
+func (p *NodeVolume) UnlistedBy() *Requester {
+	if p.odd == nil {
+		return nil
+	}
+	return p.odd.had
+}
+
+// SawUnknown are the boots in which the volume may be mounted, as far as only this process saw: see Unknown.
+func (p *NodeVolume) SawUnknown() []Boot {
+	if p == nil || p.odd == nil {
+		return nil
+	}
+	return p.odd.unknown
+}
+
+// odd has the facts of few NodeVolumes, apart from the others for the sake of memory.
+type odd struct {
+	had     *Requester
+	unknown []Boot
+}
+
+func (p *NodeVolume) setOdd(had *Requester, unknown []Boot) {
+	if p.odd = nil; had != nil || len(unknown) > 0 {
+		p.odd = &odd{had, unknown}
+	}
+}
+
+func (p *NodeVolume) setUnknown(boots []Boot) { p.setOdd(p.UnlistedBy(), boots) }
 
 // MayBeThere says whether the API shows the volume of this NodeVolume as attached at the node: by an
 // attachment, or if it needs none by volumesAttached or WithoutAttachment; or it may have been left there.
@@ -304,18 +334,14 @@ type Node struct {
 	// refusal; both are zero once it permits one.
 	RefusedSince, RefusedAt time.Time
 
-	calls    []call     // see Unanswered, in the order of their volumes
-	attempts []attempt  // see UnstageFailures
-	doubts   []doubt    // see Doubts, in the order of their volumes
-	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; their attachments were not seen to end
-	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
-	machine  string     // and its systemUUID; empty: none
-	rebooted bool       // a kubelet of an earlier boot reported the volumes in use
-	gen      uint64     // the generation that may change this record
-	inBulk   bool       // many volumes come or go: see Ledger.beginBulk
-	reported int        // NodeVolumes with Reported
-	inUse    int        // NodeVolumes with InUse
-	counted  counted    // in its zone, see recount
+	calls    []call    // see Unanswered, in the order of their volumes
+	attempts []attempt // see UnstageFailures
+	last     Boot      // see LastBoot
+	gen      uint64    // the generation that may change this record
+	inBulk   bool      // many volumes come or go: see Ledger.beginBulk
+	reported int       // NodeVolumes with Reported
+	inUse    int       // NodeVolumes with InUse
+	counted  counted   // in its zone, see recount
 }
 
 // NodeDriver is a driver's slots at a node.

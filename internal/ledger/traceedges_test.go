@@ -65,45 +65,50 @@ func TestTraces(t *testing.T) {
 	taken := HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", InUse: true}}}}
 	forced := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	attached := proofAttachment(v, "n", "a", "1")
+	type trace struct {
+		LastBoot string
+		Unknown  bool
+		Boot     string
+	}
 	for name, test := range map[string]struct {
 		events []Event
-		want   NodeTrace
+		want   trace
 	}{
-		"nothing":                          {[]Event{node("1", "u", "", is)}, NodeTrace{}},
-		"its boot":                         {[]Event{node("1", "u", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"its last boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "", is)}, NodeTrace{LastBoot: "b"}},
-		"its next boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"booted, and has not said":         {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
-		"booted, not said, says no boot":   {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
-		"booted, and has said":             {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"gone, and it was listed":          {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}}, NodeTrace{LastBoot: "b", LeftReported: true}},
-		"gone, and it was not":             {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, NodeTrace{LastBoot: "b"}},
-		"made again, and it was listed":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, and it lists it":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
-		"made again, lists others before":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", usesOthers)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
-		"gone, made again, and listed":     {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, it was in use":        {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"in use without an attachment":     {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"made again, and not used":         {[]Event{attached, node("1", "u", "b", is), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"made again by another boot":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"made again by nobody known":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"no boot was ever said":            {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, NodeTrace{}},
-		"made again, and then a new boot":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"made again, nothing was there":    {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, NodeTrace{}},
-		"made again, listed, not attached": {[]Event{node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, used, and left there": {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n", Stays: true}}, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"booted, not said, and made again": {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "c", unreporting), node("3", "w", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
-		"by force, in a boot nobody said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
-		"by force, and then a new boot":    {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"by force, then the boot is said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
-		"taken in a boot that nobody said": {[]Event{attached, node("1", "u", "b", is), taken, HoldsInDoubt{}, node("2", "u", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true}},
-		"taken, and it has not said":       {[]Event{attached, node("1", "u", "b", unreporting), taken, HoldsInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
-		"taken, and it says none is used":  {[]Event{attached, node("1", "u", "b", is), taken, HoldsInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true}},
-		"taken, and it says it is used":    {[]Event{attached, node("1", "u", "b", uses), taken, HoldsInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
-		"taken, and only theirs is there":  {[]Event{theirs, node("1", "u", "b", is), taken, HoldsInDoubt{}}, NodeTrace{LastBoot: "b"}},
-		"made again, then it is written":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "a", "2")}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, as is what it lists":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "b", "2")}, NodeTrace{LastBoot: "b"}},
-		"made again, and then it goes":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, NodeTrace{LastBoot: "b"}},
+		"nothing":                          {[]Event{node("1", "u", "", is)}, trace{}},
+		"its boot":                         {[]Event{node("1", "u", "b", is)}, trace{LastBoot: "b"}},
+		"its last boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "", is)}, trace{LastBoot: "b"}},
+		"its next boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "c", is)}, trace{LastBoot: "c"}},
+		"booted, and has not said":         {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting)}, trace{LastBoot: "c"}},
+		"booted, not said, says no boot":   {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "", unreporting)}, trace{LastBoot: "c"}},
+		"booted, and has said":             {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "c", is)}, trace{LastBoot: "c"}},
+		"gone, and it was listed":          {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"gone, and it was not":             {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"made again, and it was listed":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"made again, and it lists it":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"made again, lists others before":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", usesOthers)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"gone, made again, and listed":     {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"made again, it was in use":        {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"in use without an attachment":     {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, trace{LastBoot: "b"}},
+		"made again, and not used":         {[]Event{attached, node("1", "u", "b", is), node("2", "v", "b", is)}, trace{LastBoot: "b"}},
+		"made again by another boot":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "c", is)}, trace{LastBoot: "c"}},
+		"made again by nobody known":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"no boot was ever said":            {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, trace{}},
+		"made again, and then a new boot":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, trace{LastBoot: "c"}},
+		"made again, nothing was there":    {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, trace{LastBoot: "b"}},
+		"made again, listed, not attached": {[]Event{node("1", "u", "b", lists), node("2", "v", "b", is)}, trace{LastBoot: "b"}},
+		"made again, used, and left there": {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n", Stays: true}}, node("1", "u", "b", uses), node("2", "v", "b", is)}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"booted, not said, and made again": {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "c", unreporting), node("3", "w", "c", unreporting)}, trace{LastBoot: "c"}},
+		"by force, in a boot nobody said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced}, trace{LastBoot: "b", Unknown: true}},
+		"by force, and then a new boot":    {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "c", is)}, trace{LastBoot: "c"}},
+		"by force, then the boot is said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "b", uses)}, trace{LastBoot: "b", Unknown: true}},
+		"taken in a boot that nobody said": {[]Event{attached, node("1", "u", "b", is), taken, HoldsInDoubt{}, node("2", "u", "b", is)}, trace{LastBoot: "b", Unknown: true}},
+		"taken, and it has not said":       {[]Event{attached, node("1", "u", "b", unreporting), taken, HoldsInDoubt{}}, trace{LastBoot: "b", Unknown: true}},
+		"taken, and it says none is used":  {[]Event{attached, node("1", "u", "b", is), taken, HoldsInDoubt{}}, trace{LastBoot: "b", Unknown: true}},
+		"taken, and it says it is used":    {[]Event{attached, node("1", "u", "b", uses), taken, HoldsInDoubt{}}, trace{LastBoot: "b", Unknown: true}},
+		"taken, and only theirs is there":  {[]Event{theirs, node("1", "u", "b", is), taken, HoldsInDoubt{}}, trace{LastBoot: "b"}},
+		"made again, then it is written":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "a", "2")}, trace{LastBoot: "b", Unknown: true, Boot: "b"}},
+		"made again, as is what it lists":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "b", "2")}, trace{LastBoot: "b"}},
+		"made again, and then it goes":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, trace{LastBoot: "b"}},
 	} {
 		for _, freeze := range []bool{false, true} {
 			l := New()
@@ -115,7 +120,11 @@ func TestTraces(t *testing.T) {
 					l.Snapshot()
 				}
 			}
-			if got := l.Snapshot().Node("n").Trace(v); got != test.want {
+			got := trace{Unknown: isUnknown(l, v, "n")}
+			if n := l.Snapshot().Node("n"); n != nil {
+				got.LastBoot = n.LastBoot().BootID
+			}
+			if _, got.Boot = unknownAt(l, v, "n"); got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): %+v, want %+v", name, freeze, got, test.want)
 			}
 		}

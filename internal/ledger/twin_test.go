@@ -56,6 +56,7 @@ type twinPlace struct {
 	users           []User
 	attachments     []*Attachment
 	reported, inUse bool
+	unknown         []Boot
 	lapsed          bool
 	sent, left      bool
 	reportSent      bool
@@ -72,11 +73,8 @@ type twinNode struct {
 	exists, csinode bool
 	csirev          string
 	inUse, reported map[VolumeID]bool
-	doubts          map[VolumeID]doubt
-	left            map[VolumeID]bool // reported when the object was deleted, and not seen detached since
-	rebooted        bool
-	machine         string
-	boot            string // the last reported one
+	unknown         map[VolumeID][]Boot
+	last            Boot // the last reported one
 	drivers         map[string]NodeDriver
 	notReady        time.Time
 	sawFail         bool
@@ -102,7 +100,7 @@ func newTwin() *twin {
 
 func (w *twin) node(n NodeName) *twinNode {
 	if w.nodes[n] == nil {
-		w.nodes[n] = &twinNode{state: NodeState{Name: n}, inUse: map[VolumeID]bool{}, reported: map[VolumeID]bool{}, doubts: map[VolumeID]doubt{}, drivers: map[string]NodeDriver{}}
+		w.nodes[n] = &twinNode{state: NodeState{Name: n}, inUse: map[VolumeID]bool{}, reported: map[VolumeID]bool{}, unknown: map[VolumeID][]Boot{}, drivers: map[string]NodeDriver{}}
 	}
 	return w.nodes[n]
 }
@@ -205,7 +203,7 @@ func (w *twin) applyRare(e Event) {
 		}
 		needed := len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && h.Node != ""
 		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // only the facts there show it
-			needed = p != nil && (len(p.attachments) > 0 || p.sent || p.reported || p.inUse)
+			needed = p != nil && (len(p.attachments) > 0 || p.sent || p.reported || p.inUse || len(p.unknown) > 0)
 		}
 		if was := h.Node; needed {
 			h.Version = ""
@@ -217,7 +215,7 @@ func (w *twin) applyRare(e Event) {
 	}
 }
 
-// heldElsewhere ends the doubt about a volume without attachments that its hold has given to another node.
+// heldElsewhere ends that a volume without attachments is unknown, which its hold has given to another node.
 func (w *twin) heldElsewhere(v VolumeID, was, is NodeName) {
 	if v.NoAttach() && was != "" && was != is {
 		w.trust(twinKey{v, was})
@@ -251,20 +249,18 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 				for v := range n.inUse {
 					if p := w.places[twinKey{v, e.Name}]; len(p.attachments) == 0 && v.IsReal() && !v.NoAttach() {
 						delete(n.inUse, v)
-						delete(n.doubts, v)
+						delete(n.unknown, v)
 					}
 				}
 			}
 			n.tainted, n.shut, n.fencedAt = time.Time{}, time.Time{}, nil
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
-			n.left = map[VolumeID]bool{}
 			for v := range n.reported {
 				if v.NoAttach() {
 					w.reports[twinKey{v, e.Name}] = true
-				} else if !outlived(w.places[twinKey{v, e.Name}]) {
-					n.left[v] = true
 				}
 			}
+			w.abandon(e.Name, n)
 			n.reported = map[VolumeID]bool{}
 		}
 	case NodeLease:
@@ -399,11 +395,11 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	case n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
 		n.notReady, n.sawFail = now, n.exists && n.state.Ready == ReadyTrue
 	}
-	w.doubtAfter(n, e)
+	w.seeBoot(n, e)
 	for k, p := range w.places {
-		if _, doubted := n.doubts[k.v]; same && k.n == e.Name && n.reported[k.v] && !slices.Contains(e.Reported, k.v) && !doubted &&
+		if same && k.n == e.Name && n.reported[k.v] && !slices.Contains(e.Reported, k.v) &&
 			(n.inUse[k.v] || slices.Contains(e.InUse, k.v)) && (hasOwn(p) || p.left || k.v.NoAttach()) {
-			n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot, listed: slices.Contains(e.InUse, k.v)}
+			w.makeUnknown(k, n.last)
 		}
 	}
 	n.reported = map[VolumeID]bool{}
@@ -412,9 +408,6 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	}
 	if e.Reporting {
 		n.inUse = map[VolumeID]bool{}
-	}
-	for v := range n.doubts {
-		n.inUse[v] = true
 	}
 	for _, v := range e.InUse {
 		n.inUse[v] = true
@@ -457,61 +450,71 @@ func (n *twinNode) cutOff(e NodeState, same bool) {
 	n.cutBefore = before
 }
 
-// doubtAfter computes from a node's new state which volumes count as in use regardless of its lists, and
-// which proofs by force end.
-func (w *twin) doubtAfter(n *twinNode, e NodeState) {
+// seeBoot computes from a node's new state which volumes are unknown there.
+func (w *twin) seeBoot(n *twinNode, e NodeState) {
 	again := n.state.UID != e.UID && n.state.UID != ""
-	if p := n.state.ProviderID; p != "" && e.ProviderID != "" && p != e.ProviderID {
-		n.machine = "?"
+	p := n.state.ProviderID
+	clone := p != "" && e.ProviderID != "" && p != e.ProviderID && (n.state.SystemUUID == "" || e.SystemUUID == "" || n.state.SystemUUID == e.SystemUUID)
+	if clone {
+		n.last.SystemUUID = "?"
 	}
-	ended := func(machine, boot string) bool { // no two nodes have one systemUUID here
-		return boot != "" && e.BootID != "" && boot != e.BootID && (machine == "" || machine == e.SystemUUID)
+	ended := func(b Boot) bool { // no two nodes have one systemUUID here
+		return b.BootID != "" && e.BootID != "" && b.BootID != e.BootID && (b.SystemUUID == "" || b.SystemUUID == e.SystemUUID)
 	}
-	over := ended(n.machine, n.boot)
-	another := n.machine != "" && e.SystemUUID != "" && n.machine != e.SystemUUID
-	n.rebooted = n.rebooted && !another || over
-	for v, d := range n.doubts {
-		if over && (d.machine == "" || d.machine == n.machine) || ended(d.machine, d.boot) {
-			delete(n.doubts, v)
-			if !d.listed {
-				delete(n.inUse, v)
-			}
-			if p := w.places[twinKey{v, e.Name}]; p != nil {
-				p.inUse = d.listed
+	over := ended(n.last)
+	another := n.last.SystemUUID != "" && e.SystemUUID != "" && n.last.SystemUUID != e.SystemUUID &&
+		(again || clone || n.state.SystemUUID != e.SystemUUID)
+	if !over && (again || another) {
+		w.abandon(e.Name, n)
+	}
+	for v, boots := range n.unknown {
+		for i := range boots {
+			if clone && (boots[i].SystemUUID == e.SystemUUID || boots[i].SystemUUID == n.state.SystemUUID) {
+				boots[i].SystemUUID = "?"
 			}
 		}
+		if boots = slices.DeleteFunc(boots, func(b Boot) bool {
+			return ended(b) || over && b.BootID == "" && (b.SystemUUID == "" || b.SystemUUID == n.last.SystemUUID)
+		}); len(boots) == 0 {
+			delete(n.unknown, v)
+		} else {
+			n.unknown[v] = boots
+		}
 	}
-	for k := range w.reports { // no such write succeeds any more, and that boot's mounts have ended
-		if _, doubted := n.doubts[k.v]; over && again && k.n == e.Name && !doubted {
+	for k, p := range w.places { // that boot's uses are over, and no write to the former volumesAttached succeeds any more
+		if k.n == e.Name && (over && again || another) {
+			delete(n.inUse, k.v)
+			p.inUse = false
+		}
+		if over && again && k.n == e.Name && len(n.unknown[k.v]) == 0 {
 			delete(w.reports, k)
 		}
 	}
-	if !over && (again || another) {
-		if !w.anythingAt(e.Name) && len(n.left) == 0 {
-			n.boot, n.machine = "", ""
-		}
-		for v := range n.left {
-			if _, already := n.doubts[v]; w.places[twinKey{v, e.Name}] == nil && n.boot != "" && !already {
-				n.doubts[v] = doubt{volume: v, machine: n.machine, boot: n.boot}
-			}
-		}
-		for k, p := range w.places {
-			may := len(p.attachments) > 0 || p.left || p.held
-			named := p.reported && !outlived(p) || p.reportSent || n.left[k.v]
-			if k.n == e.Name && n.boot != "" && (named || p.inUse && may && !n.rebooted) {
-				if _, already := n.doubts[k.v]; !already {
-					n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot}
-				}
-			}
-		}
-	}
-	n.left, n.rebooted = nil, n.rebooted && !e.Reporting
 	if e.BootID != "" {
-		n.boot, n.machine = e.BootID, e.SystemUUID
+		n.last = Boot{e.SystemUUID, e.BootID}
 	}
-	for v, d := range n.doubts {
-		d.listed = slices.Contains(e.InUse, v)
-		n.doubts[v] = d
+}
+
+// abandon counts the volumes of a node as unknown: its Node is gone, or names another machine.
+func (w *twin) abandon(name NodeName, n *twinNode) {
+	for k, p := range w.places {
+		sent := p.reportSent || w.reports[k]
+		there := len(p.attachments) > 0 || p.left || p.held || sent
+		if k.n == name && n.last.BootID != "" && there && !outlived(p) && (p.reported || sent || p.inUse && len(n.unknown[k.v]) == 0) {
+			w.makeUnknown(k, n.last)
+		}
+	}
+}
+
+// makeUnknown counts a volume as unknown in a boot.
+func (w *twin) makeUnknown(k twinKey, b Boot) {
+	n := w.node(k.n)
+	if slices.Contains(n.unknown[k.v], b) {
+		return
+	}
+	n.unknown[k.v] = append(n.unknown[k.v], b)
+	if p := w.places[k]; p != nil && !p.inUse {
+		p.proof, p.forced = ProofNone, false
 	}
 }
 
@@ -538,16 +541,10 @@ func (w *twin) voidForced(name NodeName) {
 	}
 }
 
-// trust ends the doubt about a volume at a node.
+// trust ends that a volume is unknown at a node.
 func (w *twin) trust(k twinKey) {
-	if w.mayBeLeft(k) {
-		return
-	}
-	if d, doubted := w.node(k.n).doubts[k.v]; doubted {
-		delete(w.node(k.n).doubts, k.v)
-		if !d.listed {
-			delete(w.node(k.n).inUse, k.v)
-		}
+	if !w.mayBeLeft(k) {
+		delete(w.node(k.n).unknown, k.v)
 	}
 }
 
@@ -584,29 +581,22 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	}
 	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
-	d, doubted := n.doubts[e.Volume]
-	outlives := e.Forced && !n.exists && n.inUse[e.Volume] && len(p.attachments) > 0
-	stays := outlives && doubted && hasOwn(p)
-	if stays {
-		d.listed = false
-		n.doubts[e.Volume] = d
-	} else if outlives && !n.rebooted {
-		n.left[e.Volume] = true
-	}
+	unknown := len(n.unknown[e.Volume]) > 0
 	delete(n.reported, e.Volume)
-	if !e.Doubted || !doubted {
+	if !e.Unknown {
 		delete(w.reports, twinKey{e.Volume, e.Node})
 	}
-	if !e.Forced && !(e.Doubted && doubted) || !n.exists && !stays {
+	switch {
+	case !n.exists:
 		delete(n.inUse, e.Volume)
+	case e.Forced && n.inUse[e.Volume] && !unknown:
+		n.unknown[e.Volume] = []Boot{{n.state.SystemUUID, n.state.BootID}}
+	case !e.Forced && !e.Unknown:
+		delete(n.inUse, e.Volume)
+		delete(n.unknown, e.Volume)
 	}
-	if !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
-		if doubted && !d.listed {
-			delete(n.inUse, e.Volume)
-		}
-		delete(n.doubts, e.Volume)
-	} else if !doubted {
-		n.doubts[e.Volume] = doubt{volume: e.Volume, machine: n.state.SystemUUID, boot: n.state.BootID, listed: true}
+	if !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
+		delete(n.unknown, e.Volume)
 	}
 }
 
@@ -687,9 +677,6 @@ func (w *twin) describe() string {
 func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail,
 		Heard: n.heard, OutOfServiceAt: n.tainted, ShutdownAt: n.shut, Renewed: n.renewed, RenewedAt: n.renewedAt, LeaseRead: n.leaseRead}
-	for _, d := range n.doubts {
-		node.doubts = append(node.doubts, d)
-	}
 	for _, f := range n.fencedAt {
 		node.FencedAt = append(node.FencedAt, f)
 	}
@@ -760,7 +747,7 @@ func describeSnapshot(s Snapshot) string {
 // open converts a place to the twin's form.
 func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.SawUnknown(), p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -777,24 +764,19 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t reportSent=%t held=%t onlyAsked=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.reportSent, p.held, p.onlyAsked, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t reportSent=%t held=%t onlyAsked=%t idle=%v saw=%t unknown=%q", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.reportSent, p.held, p.onlyAsked, seconds(p.idle), p.sawLeave, p.unknown)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {
 	at := slices.SortedFunc(slices.Values(volumes), VolumeID.Compare)
 	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
-	var doubts []string
-	for _, d := range n.doubts {
-		doubts = append(doubts, fmt.Sprint(d.volume, d.listed))
-	}
-	slices.Sort(doubts)
 	var fenced []string
 	for _, f := range n.FencedAt {
 		fenced = append(fenced, fmt.Sprint(f.FencedCondition, seconds(f.At), f.Void))
 	}
-	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v fenced=%v cutBefore=%q lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
-		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), fenced, n.CutBefore, n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v fenced=%v cutBefore=%q lease=%d %v %v", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), fenced, n.CutBefore, n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead))}
 	for _, d := range n.Drivers {
 		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d taken=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used, d.Taken()))
 	}

@@ -191,7 +191,7 @@ func (w *twin) match() {
 		for v := range n.inUse {
 			bound[twinKey{v, name}] = true
 		}
-		for v := range n.left {
+		for v := range n.unknown {
 			bound[twinKey{v, name}] = true
 		}
 	}
@@ -244,14 +244,10 @@ func (w *twin) workPlaces(now time.Time) {
 		p := at(v, a.Node)
 		p.attachments = append(p.attachments, &a)
 	}
-	for k, o := range old { // the doubt is about the former attachment
+	for k, o := range old { // it was unknown for the former attachment
 		none := len(o.attachments) > 0 && (w.places[k] == nil || len(w.places[k].attachments) == 0)
 		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) || none && !o.held && !o.reportSent {
 			w.trust(k)
-		}
-		notLeft := o.left && w.holds[k.v].Node != k.n && (w.places[k] == nil || len(w.places[k].attachments) == 0)
-		if n := w.nodes[k.n]; n != nil && (none && !w.mayBeLeft(k) || notLeft) {
-			delete(n.left, k.v)
 		}
 	}
 	for name, n := range w.nodes {
@@ -260,6 +256,9 @@ func (w *twin) workPlaces(now time.Time) {
 		}
 		for v := range n.inUse {
 			at(v, name).inUse = true
+		}
+		for v, boots := range n.unknown {
+			at(v, name).unknown = boots
 		}
 	}
 	for k := range w.sent {
@@ -295,7 +294,7 @@ func (w *twin) occupied(p *twinPlace) bool {
 
 // onlyAsked says whether a place has only tickets that wait and keep no slot.
 func (w *twin) onlyAsked(p *twinPlace) bool {
-	if len(p.attachments) > 0 || p.reported || p.inUse || p.sent || p.reportSent || p.left || p.held || len(p.users) == 0 {
+	if len(p.attachments) > 0 || p.reported || p.inUse || len(p.unknown) > 0 || p.sent || p.reportSent || p.left || p.held || len(p.users) == 0 {
 		return false
 	}
 	for _, u := range p.users {
@@ -418,7 +417,7 @@ func (w *twin) workNodes(now time.Time) {
 		}
 	}
 	for name, n := range w.nodes {
-		if !n.exists && !n.csinode && !needed[name] && len(n.left) == 0 {
+		if !n.exists && !n.csinode && !needed[name] {
 			delete(w.nodes, name)
 		}
 	}

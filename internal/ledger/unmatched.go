@@ -53,17 +53,12 @@ func (l *Ledger) sweepUnmatched(rec *unmatched) {
 }
 
 // volumeNamedBy is the volume that leads to the attachment's name, among the volumes that may be at its
-// node, or that a deleted Node named; zero: none.
+// node; zero: none.
 func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	if !strings.HasPrefix(a.Name, attachmentPrefix) {
 		return VolumeID{}
 	}
 	if n := l.facts.nodes.get(a.Node); n != nil {
-		for _, v := range n.left {
-			if v.Driver == a.Driver && leadsTo(a.Name, v, a.Node) {
-				return v
-			}
-		}
 		if i, ok := n.driver(a.Driver); ok {
 			for handle := range n.Drivers[i].handles.all() {
 				if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {

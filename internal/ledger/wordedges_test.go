@@ -191,9 +191,9 @@ func TestLooksAreFirst(t *testing.T) {
 		}
 	}
 	l := spoken(edge, wordOf("1", 0, 0))
-	l.node("n").doubts = []doubt{{volume: edge, machine: "z", boot: "z"}}
+	l.makeUnknown(now, &Touched{}, edge, "n", Boot{"z", "z"})
 	l.changeNodeVolume(now, &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = Proof{Stage: ProofUnreported, Look: 1, Again: true, vacant: 1} })
-	if l.Apply(now, wordOf("2", 1, 1)); !l.Snapshot().Node("n").Doubts(edge) {
+	if l.Apply(now, wordOf("2", 1, 1)); !isUnknown(l, edge, "n") {
 		t.Error("a look ends the doubt of another machine")
 	}
 }
@@ -286,10 +286,10 @@ func TestHeldByAnotherMachine(t *testing.T) {
 		}
 		l.Apply(now, NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "z", Ready: ReadyTrue, Reporting: true})
 		l.Apply(now, held("1", "m"))
-		l.doubt(now, &Touched{}, "n", doubt{volume: iscsi, machine: "m", boot: "b"})
+		l.makeUnknown(now, &Touched{}, iscsi, "n", Boot{"m", "b"})
 		next := held("2", test.machine)
 		next.Hold.Message = "it has changed"
-		if l.Apply(now, next); l.Snapshot().Node("n").Doubts(iscsi) != test.want {
+		if l.Apply(now, next); isUnknown(l, iscsi, "n") != test.want {
 			t.Errorf("%s: in doubt: %t", name, !test.want)
 		}
 	}
@@ -312,17 +312,15 @@ func TestHeldByAnotherMachine(t *testing.T) {
 	}
 }
 
-// A proof from a time of doubt leaves the volume in use only while the doubt lasts.
+// A proof about an unknown volume leaves it unknown; the kubelet's list still says whether it is in use.
 func TestUnreportedInDoubt(t *testing.T) {
 	now := time.Unix(1000, 0)
-	for _, doubted := range []bool{true, false} {
+	for _, unknown := range []bool{true, false} {
 		l := spoken(edge, NodeState{Name: "n", UID: "u", Version: "2", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: []VolumeID{edge}})
-		if doubted {
-			l.doubt(now, &Touched{}, "n", doubt{volume: edge, boot: "b"})
-		}
-		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Doubted: true})
-		if got := l.Snapshot().Volume(edge).NodeVolume("n").InUse; got != doubted {
-			t.Errorf("in doubt: %t, in use: %t", doubted, got)
+		l.makeUnknown(now, &Touched{}, edge, "n", Boot{"", "b"})
+		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Unknown: unknown})
+		if p := l.Snapshot().Volume(edge).NodeVolume("n"); p.InUse != unknown || isUnknown(l, edge, "n") != unknown {
+			t.Errorf("unknown: %t, in use: %t", isUnknown(l, edge, "n"), p.InUse)
 		}
 	}
 }
@@ -332,22 +330,21 @@ func TestUnreportedInDoubt(t *testing.T) {
 func TestDoubtsThatABootEnds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
-		doubt doubt
-		want  bool // it stays
+		boot Boot
+		want bool // it stays
 	}{
-		"of the boot before":               {doubt{machine: "m", boot: "b"}, false},
-		"of this machine":                  {doubt{machine: "m"}, false},
-		"of no known machine":              {doubt{}, false},
-		"of another machine":               {doubt{machine: "q"}, true},
-		"of another boot of another":       {doubt{machine: "q", boot: "q"}, true},
-		"of no known machine, in one boot": {doubt{boot: "b"}, false},
+		"of the boot before":               {Boot{"m", "b"}, false},
+		"of this machine":                  {Boot{"m", ""}, false},
+		"of no known machine":              {Boot{}, false},
+		"of another machine":               {Boot{"q", ""}, true},
+		"of another boot of another":       {Boot{"q", "q"}, true},
+		"of no known machine, in one boot": {Boot{"", "b"}, false},
 	} {
 		l := New()
 		l.Apply(now, proofAttachment(edge, "n", "a", "1"))
 		l.Apply(now, machineAs("1", "u", "m", "b"))
-		test.doubt.volume = edge
-		l.doubt(now, &Touched{}, "n", test.doubt)
-		if l.Apply(now, machineAs("2", "u", "m", "c")); l.Snapshot().Node("n").Doubts(edge) != test.want {
+		l.makeUnknown(now, &Touched{}, edge, "n", test.boot)
+		if l.Apply(now, machineAs("2", "u", "m", "c")); isUnknown(l, edge, "n") != test.want {
 			t.Errorf("%s: it stays: %t", name, !test.want)
 		}
 	}
@@ -365,7 +362,7 @@ func TestDoubtsThatABootEnds(t *testing.T) {
 		for _, e := range []Event{proofAttachment(edge, "n", "a", "1"), test.was, Complete{}, test.is} {
 			l.Apply(now, e)
 		}
-		if got := l.Snapshot().Node("n").Doubts(edge); got != test.want {
+		if got := isUnknown(l, edge, "n"); got != test.want {
 			t.Errorf("%s: in doubt: %t", name, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // unreported is the proof by a step, with its means: a proof by force is another proof.
 func unreported(step rules.Step) ledger.Event {
-	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted, Ready: step.WhileReady}
+	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Unknown: step.Unknown, Ready: step.WhileReady}
 }
 
 // absentAnswered follows the read of a Node if another controller writes its volumesAttached, or if an
@@ -276,9 +276,9 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {
-	case t.Step.Former != "" && (now == nil || now.SystemUUID == t.Step.Former):
+	case t.Step.Successor != "" && (now == nil || now.SystemUUID != t.Step.Successor):
 		return t.end(Stale, fmt.Sprintf("the former machine of node %s may be back", t.Step.Node))
-	case t.Step.Former == "" && now != nil && now.Ready == ledger.ReadyTrue:
+	case t.Step.Successor == "" && now != nil && now.Ready == ledger.ReadyTrue:
 		return t.end(Stale, fmt.Sprintf("node %s is Ready again", t.Step.Node))
 	case found && node.UID == t.Step.NodeUID && node.Version == t.Step.NodeVersion,
 		a.Result == NotFound && t.Step.NodeUID == "":

@@ -184,9 +184,9 @@ func TestDeleteAttachment(t *testing.T) {
 		"made again at that version":  {step(rules.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent, func(n *ledger.NodeState) { n.UID = "m" }))}, []string{look, "stale"}},
 		"of a later state":            {step(rules.DeleteAttachment, byForce), []reply{replies(Done, node("2", silent))}, []string{look, "stale"}},
 		"and the read fails":          {step(rules.DeleteAttachment), []reply{replies(Conflict), replies(Unknown)}, []string{drop, "get attachments " + ledger.AttachmentName(disk, "n1"), "failed"}},
-		"of a former machine":         {step(rules.DeleteAttachment, byForce, former("m1")), []reply{replies(Done, node("1", names("m2"))), replies(Done)}, []string{look, drop, "finished"}},
-		"a former machine is back":    {step(rules.DeleteAttachment, byForce, former("m1")), []reply{replies(Done, node("1", names("m2")), node("2", names("m1")))}, []string{look, "stale"}},
-		"a former machine, and later": {step(rules.DeleteAttachment, byForce, former("m1")), []reply{replies(Done, node("2", names("m2")))}, []string{look, "stale"}},
+		"of a former machine":         {step(rules.DeleteAttachment, byForce, successor("m2")), []reply{replies(Done, node("1", names("m2"))), replies(Done)}, []string{look, drop, "finished"}},
+		"a former machine is back":    {step(rules.DeleteAttachment, byForce, successor("m2")), []reply{replies(Done, node("1", names("m2")), node("2", names("m1")))}, []string{look, "stale"}},
+		"a former machine, and later": {step(rules.DeleteAttachment, byForce, successor("m2")), []reply{replies(Done, node("2", names("m2")))}, []string{look, "stale"}},
 		"there is no Node":            {step(rules.DeleteAttachment, byForce, noNode), []reply{replies(NotFound), replies(Done)}, []string{look, drop, "finished"}},
 		"there is no Node, it seems":  {step(rules.DeleteAttachment, byForce, noNode), []reply{replies(Unknown)}, []string{look, "failed"}},
 		"there is a Node":             {step(rules.DeleteAttachment, byForce, noNode), []reply{replies(Done, node("1", silent))}, []string{look, "stale"}},
@@ -209,7 +209,11 @@ func TestDeleteAttachment(t *testing.T) {
 				p.ledger.Apply(now, ledger.NodeGone{Name: "n1"})
 			}
 			if test.step.Rule != "" && test.step.NodeUID != "" {
-				p.ledger.Apply(now, node("1", silent))
+				is := silent
+				if test.step.Successor != "" {
+					is = names(test.step.Successor)
+				}
+				p.ledger.Apply(now, node("1", is))
 			}
 			check(t, p.play(t, Do(test.step), test.replies...), test.want...)
 			if test.step.Within > 0 && !p.last.Sent.Until.Equal(now.Add(time.Second)) {

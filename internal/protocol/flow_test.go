@@ -153,9 +153,11 @@ func step(do rules.Action, change ...func(*rules.Step)) rules.Step {
 	return s
 }
 
-func byForce(s *rules.Step)                   { s.Rule = rules.AfterPodGone }
-func noNode(s *rules.Step)                    { s.NodeUID, s.NodeVersion = "", "" }
-func former(machine string) func(*rules.Step) { return func(s *rules.Step) { s.Former = machine } }
+func byForce(s *rules.Step) { s.Rule = rules.AfterPodGone }
+func noNode(s *rules.Step)  { s.NodeUID, s.NodeVersion = "", "" }
+func successor(machine string) func(*rules.Step) {
+	return func(s *rules.Step) { s.Successor = machine }
+}
 func names(machine string) func(*ledger.NodeState) {
 	return func(n *ledger.NodeState) { n.SystemUUID = machine }
 }

@@ -214,12 +214,12 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 
 	again := next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
-	if node := again.ledger.Snapshot().Node("n2"); !node.Doubts(iscsi) {
+	if !isUnknown(again.ledger.Snapshot(), iscsi, "n2") {
 		t.Error("the boot that may have it mounted has made the Node again, and its word is believed")
 	}
 	again = next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "c"))
-	if node := again.ledger.Snapshot().Node("n2"); node.Doubts(iscsi) {
+	if isUnknown(again.ledger.Snapshot(), iscsi, "n2") {
 		t.Error("the machine has booted, and its word is not believed")
 	}
 
@@ -228,7 +228,7 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
 	again.writesHolds(t)
 	after := iscsiWorld(inBoot(secondNode("9"), "again", "b"), ledger.HoldSeen{Volume: iscsi, Hold: *again.ledger.Snapshot().Volume(iscsi).Hold}, ledger.HoldsInDoubt{})
-	if node := after.ledger.Snapshot().Node("n2"); !node.Doubts(iscsi) {
+	if !isUnknown(after.ledger.Snapshot(), iscsi, "n2") {
 		t.Errorf("the boot that may have it mounted made the Node again, the leader has changed, and its word is believed: %+v", after.ledger.Snapshot().Volume(iscsi).Hold)
 	}
 

@@ -57,7 +57,7 @@ func TestNodeMadeAgainBeforeTheTakeOver(t *testing.T) {
 			p.ledger.Apply(p.now, again)
 			p.writesHolds(t)
 			next := p.leaderAfter(again)
-			if n := next.ledger.Snapshot().Node("n2"); !n.Doubts(iscsi) {
+			if !isUnknown(next.ledger.Snapshot(), iscsi, "n2") {
 				t.Errorf("the next leader believes n2")
 			}
 			next.ledger.Apply(next.now, iscsiPod("q", "n3"))
@@ -110,7 +110,7 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 		t.Fatalf("not reported: %+v", p.plan(rules.Arbiter{}, iscsi))
 	}
 	p.play(t, Do(*rep), replies(Done, other("10", iscsi)))
-	if !p.ledger.Snapshot().Node("n2").Doubts(iscsi) {
+	if !isUnknown(p.ledger.Snapshot(), iscsi, "n2") {
 		t.Fatal("not doubted")
 	}
 	p.writesHolds(t)
@@ -558,7 +558,7 @@ func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	p.ledger.Apply(p.now, is("6", nil, nil)) // the kubelet restarts
 	p.settles(t, standalone)
 	if p.holdNow() == nil || len(p.holdNow().Fences) == 0 {
-		t.Errorf("doubted: %v; the hold says nothing: %+v", p.ledger.Snapshot().Node("n2").Doubts(iscsi), p.holdNow())
+		t.Errorf("doubted: %v; the hold says nothing: %+v", isUnknown(p.ledger.Snapshot(), iscsi, "n2"), p.holdNow())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // It begins when no request of the last leader can be in flight any more, and the first list of each kind
 // is taken in. It first lists again the tickets, VolumeAttachments, VolumeHolds and PersistentVolumes:
 // caches may be behind. The last grants and attachments stand against this leader's attachments, and the
-// last forced detaches are doubted (ledger.HoldsInDoubt). A PersistentVolume that the last leader saw may
+// holds say what the last leader took by force. A PersistentVolume that the last leader saw may
 // make a disk exclusive that an older PersistentVolume shares. If there are volumes without
 // VolumeAttachments, the Nodes are listed too: only volumesAttached says where the last leader attached
 // them. A Node that seems to differ from a VolumeHold is read: the cache may be behind.

@@ -340,7 +340,7 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 				t.Fatalf("it is not done with reading: %+v", tasks)
 			}
 			p.play(t, tasks[0])
-			if got := p.ledger.Snapshot().Volume(disk).NodeVolume("n1").InUse; got != test.doubted {
+			if got := isUnknown(p.ledger.Snapshot(), disk, "n1"); got != test.doubted {
 				t.Errorf("taken for used: %t", got)
 			}
 		})

@@ -337,7 +337,7 @@ func TestLostDeletionAfterTheWatch(t *testing.T) {
 			t.Errorf("%s: the hold says %+v, plan %+v", came, *h, p.plan(rules.Arbiter{}, disk))
 		}
 		if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
-			t.Errorf("%s: the volume is never detached from n1: doubts %t", came, p.ledger.Snapshot().Node("n1").Doubts(disk))
+			t.Errorf("%s: the volume is never detached from n1: doubts %t", came, isUnknown(p.ledger.Snapshot(), disk, "n1"))
 		}
 	}
 }
@@ -398,7 +398,7 @@ func unwrittenFenceDoesNotComeBack(t *testing.T, p *player) {
 		p.play(t, Do(*s))
 	}
 	if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
-		t.Errorf("the volume is never detached: hold %+v plan %+v doubts %t", p.ledger.Snapshot().Volume(disk).Hold, p.plan(a, disk), p.ledger.Snapshot().Node("n1").Doubts(disk))
+		t.Errorf("the volume is never detached: hold %+v plan %+v doubts %t", p.ledger.Snapshot().Volume(disk).Hold, p.plan(a, disk), isUnknown(p.ledger.Snapshot(), disk, "n1"))
 	}
 }
 

@@ -141,7 +141,7 @@ func (p *planner) somewhere(told bool) []Reason {
 }
 
 // remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
-// there do not decide this. It may if the list is in doubt; if moorage-node has found the volume there or
+// there do not decide this. It may if the volume is unknown there; if moorage-node has found the volume there or
 // may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
 // but the boot is not.
 func (p *planner) remains(place *ledger.NodeVolume) bool {
@@ -150,8 +150,8 @@ func (p *planner) remains(place *ledger.NodeVolume) bool {
 		return false
 	}
 	f, taken := p.hold.Fence(place.Node)
-	return Doubted(p.snapshot, p.volume, place) || n.SaysHas(id) || n.MayBeUnstaged(id) ||
-		taken && f.InUse && !p.snapshot.BootOver(n, f.SystemUUID, f.BootID)
+	return p.isUnknown(place) || n.SaysHas(id) || n.MayBeUnstaged(id) ||
+		taken && f.InUse && !p.snapshot.BootOver(n, f.Boot())
 }
 
 func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
@@ -166,7 +166,7 @@ func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 // mayBeInUse says whether an unattached volume may be mounted at a node: its kubelet lists it, or it needs
 // no attachment and the hold gave it to the node, and no rule of force overrides the kubelet.
 func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
-	if !place.InUse && !place.WithoutAttachment() {
+	if !place.MayBeInUse() && !place.WithoutAttachment() {
 		return false
 	}
 	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -35,20 +36,24 @@ type evidence struct {
 	rule  forcing // the rule of force that holds, or will hold first
 }
 
-// evidenceOf is the only function that answers whether a node uses a volume.
+// evidenceOf is the only function that answers whether a node uses a volume. A volume has left a node if a
+// rule of force holds (force), or if the kubelet's list is credible and omits it; otherwise it is in use.
 func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
 	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
 	switch {
 	case e.rule.over():
 		e.usage = usageFenced
-	case n == nil || !n.Exists:
+	case n == nil || !n.Exists, !n.Reporting:
 		e.usage = usageUnknown
-	case !n.Reporting:
+	case s.IsUnknown(v, p) && (!a.couldLook(s, v, p) || saysNothing(n, v.ID, now)):
 		e.usage = usageUnknown
-	case Doubted(s, v, p):
-		e.usage = a.usageInDoubt(s, v, p, now)
 	case p.InUse:
 		e.usage = usageInUse
+	case s.IsUnknown(v, p):
+		// A detach may begin. It continues only after moorage-node has looked twice (emptied).
+		if e.usage = usageNone; n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID) {
+			e.usage = usageStaged
+		}
 	case staged(s, v, p, now):
 		e.usage = usageStaged
 	case !ready(n) && mayBeUnlisted(v, p):
@@ -66,80 +71,25 @@ func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && h.NamesTicket())
 }
 
-// usageInDoubt returns the use of a volume about which the kubelet's list does not tell. If moorage-node
-// runs in the very boot in which the volume may be mounted, it can be asked: usageNone then lets a detach
-// begin, which continues only after moorage-node has looked twice and found nothing (emptied). It is not
-// asked in Cooperative mode, nor without a VolumeAttachment to delete.
-func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
-	n := s.Node(p.Node)
-	switch {
-	case !a.couldLook(s, v, p) || saysNothing(n, v.ID, now):
-		return usageUnknown
-	case n.Lists(v.ID, p):
-		return usageInUse
-	case n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID):
-		return usageStaged
-	}
-	return usageNone
-}
-
-// couldLook says whether moorage-node at a node, if it answers, can tell whether a doubted volume is
-// mounted there.
+// couldLook says whether moorage-node at a node, if it answers, can tell whether an unknown volume is
+// mounted: it runs in the only boot in which it may be. It is not asked in Cooperative mode, nor without a
+// VolumeAttachment to delete.
 func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	n := s.Node(p.Node)
-	return !a.Cooperative && ready(n) && doubtedHere(s, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
+	return !a.Cooperative && ready(s.Node(p.Node)) && s.IsUnknownHere(v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
-// ofAnotherMachine says whether the volume may be mounted at an earlier machine of the node's name. The
-// present machine's kubelet can't have forgotten that mount.
-func ofAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	machine, _ := doubtedAt(n, v, p)
-	return machine != "" && n != nil && n.SystemUUID != "" && machine != n.SystemUUID
+// ofAnotherMachine says whether an unknown volume may be mounted at an earlier machine of the node's name.
+// The present machine's kubelet can't have forgotten that mount.
+func ofAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
+	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.IsOfAnother(n) })
 }
 
 // mayBeOfAnotherMachine is ofAnotherMachine for a Node that names no machine yet, or for several machines
 // with the same systemUUID: the boot differs although the earlier boot is not over.
-func mayBeOfAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	machine, boot := doubtedAt(n, v, p)
-	clone := n != nil && boot != "" && n.BootID != "" && boot != n.BootID
-	return machine != "" && n != nil && (n.SystemUUID != machine || clone)
-}
-
-// doubtedAt returns the machine and the boot in which the volume may be mounted, as this process saw them,
-// or else as the hold says. Empty: unknown.
-func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine, boot string) {
-	machine, boot = n.DoubtedAt(v.ID)
-	if h := v.Hold; machine == "" && h != nil && h.Node == p.Node {
-		return h.SystemUUID, h.BootID
-	}
-	return machine, boot
-}
-
-// doubtedHere says whether a doubted volume would be mounted at the machine and in the boot of the present
-// Node, and nowhere else. It takes into account what this process saw, and what the hold says of its holder
-// and of machines from which the volume was taken.
-func doubtedHere(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func mayBeOfAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
-	here := func(machine, boot string) bool {
-		return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
-	}
-	if machine, boot := doubtedAt(n, v, p); n == nil || !here(machine, boot) {
-		return false
-	}
-	h := hold(v)
-	f, fenced := v.Hold.Fence(p.Node)
-	return (h.Node != p.Node || !s.GrantedBefore(&h) || here(h.SystemUUID, h.BootID)) && (!fenced || here(f.SystemUUID, f.BootID))
-}
-
-// Doubted says whether a node's list does not tell if the volume is in use: this process saw it
-// (ledger.Node.Doubts), or it began later and the hold's Node, for which the volume was granted, says so. A
-// Node that was made again by the same boot, or that names no boot, may have the volume mounted and not
-// list it, or list it only while a pod needs it. A Node of another machine says nothing of the first
-// machine.
-func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	n, h := s.Node(p.Node), v.Hold
-	if n.Doubts(v.ID) {
-		return true
-	}
-	return n != nil && n.Exists && h != nil && h.Node == p.Node && p.MayBeMounted() && s.GrantedBefore(h)
+	return n != nil && slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool {
+		return b.SystemUUID != "" && (b.SystemUUID != n.SystemUUID || b.BootID != "" && n.BootID != "" && b.BootID != n.BootID)
+	})
 }

@@ -109,126 +109,36 @@ func TestCouldLook(t *testing.T) {
 	}
 }
 
-// Another systemUUID than the hold's means another machine. A node without a systemUUID, or with another
-// boot, may be another machine.
+// An unknown volume may be mounted at another machine of the node's name if that is what the hold or this
+// process saw. A node without a systemUUID, or with another boot, may be another machine.
 func TestOfAnotherMachine(t *testing.T) {
-	is := func(machine, boot string) *ledger.Node {
-		return &ledger.Node{Exists: true, NodeState: ledger.NodeState{Name: "well", SystemUUID: machine, BootID: boot}}
-	}
-	told := &ledger.Hold{Node: "well", SystemUUID: "m", BootID: "b"}
+	told := ledger.Hold{NodeUID: "old", SystemUUID: "m", BootID: "b"}
 	for name, test := range map[string]struct {
-		n           *ledger.Node
-		h           *ledger.Hold
-		is, may     bool
-		machine, of string
+		machine, boot string
+		hold          ledger.Hold
+		is, may       bool
 	}{
-		"the same boot":           {is("m", "b"), told, false, false, "m", "b"},
-		"another boot":            {is("m", "c"), told, false, true, "m", "b"},
-		"its boot is not said":    {is("m", ""), told, false, false, "m", "b"},
-		"another machine":         {is("z", "b"), told, true, true, "m", "b"},
-		"its machine is not said": {is("", "b"), told, false, true, "m", "b"},
-		"nothing is said":         {is("", ""), told, false, true, "m", "b"},
-		"there is no Node":        {nil, told, false, false, "m", "b"},
-		"no machine is told":      {is("z", "c"), &ledger.Hold{Node: "well", BootID: "b"}, false, false, "", "b"},
-		"no boot is told":         {is("m", "c"), &ledger.Hold{Node: "well", SystemUUID: "m"}, false, false, "m", ""},
-		"told of another node":    {is("z", "c"), &ledger.Hold{Node: "dead", SystemUUID: "m", BootID: "b"}, false, false, "", ""},
-		"no hold":                 {is("z", "c"), nil, false, false, "", ""},
+		"the same boot":           {"m", "b", told, false, false},
+		"another boot":            {"m", "c", told, false, false}, // that boot is over
+		"its boot is not said":    {"m", "", told, false, false},
+		"another machine":         {"z", "b", told, true, true},
+		"its machine is not said": {"", "b", told, false, true},
+		"nothing is said":         {"", "", told, false, true},
+		"no machine is told":      {"z", "b", ledger.Hold{NodeUID: "old", BootID: "b"}, false, false},
+		"of this Node":            {"m", "b", ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, false, false},
+		"no hold":                 {"z", "c", ledger.Hold{}, false, false},
 	} {
-		v, place := &ledger.Volume{ID: disk, Hold: test.h}, &ledger.NodeVolume{Node: "well"}
-		if got := ofAnotherMachine(test.n, v, place); got != test.is {
+		p := plannerOf(t, Arbiter{}, "well", test.hold, madeAt("well"), nodeAs("well", ofMachine(test.machine, test.boot)))
+		if got := ofAnotherMachine(p.snapshot, p.volume, p.at("well")); got != test.is {
 			t.Errorf("%s: it is another machine: %t", name, got)
 		}
-		if got := mayBeOfAnotherMachine(test.n, v, place); got != test.may {
+		if got := mayBeOfAnotherMachine(p.snapshot, p.volume, p.at("well")); got != test.may {
 			t.Errorf("%s: it may be another machine: %t", name, got)
 		}
-		if machine, boot := doubtedAt(test.n, v, place); machine != test.machine || boot != test.of {
-			t.Errorf("%s: doubted at machine %q, boot %q", name, machine, boot)
-		}
 	}
 }
 
-// A doubted volume is doubted here only if neither this process nor the hold names another machine or boot.
-func TestDoubtedHere(t *testing.T) {
-	holds := func(h ledger.Hold) *ledger.Hold {
-		if h.Node == "" {
-			h.Node = "well"
-		}
-		return &h
-	}
-	taken := func(n ledger.NodeName, machine, boot string) *ledger.Hold {
-		return &ledger.Hold{Node: "third", Fences: []ledger.Fence{{Node: n, SystemUUID: machine, BootID: boot}}}
-	}
-	for name, test := range map[string]struct {
-		seen bool // by this process, of machine m and boot b
-		hold *ledger.Hold
-		node ledger.NodeName
-		want bool
-	}{
-		"as seen":                            {true, nil, "well", true},
-		"as seen, and the hold is elsewhere": {true, holds(ledger.Hold{Node: "third", NodeUID: "o", SystemUUID: "y", BootID: "y"}), "well", true},
-		"as seen, and held by that boot":     {true, holds(ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}), "well", true},
-		"as seen, and held by another":       {true, holds(ledger.Hold{NodeUID: "w", SystemUUID: "y", BootID: "y"}), "well", false},
-		"held by a boot that is over":        {true, holds(ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "y"}), "well", true},
-		"as seen, and taken from that boot":  {true, taken("well", "m", "b"), "well", true},
-		"as seen, and taken from another":    {true, taken("well", "m", "y"), "well", false},
-		"as seen, and taken from elsewhere":  {true, taken("dead", "m", "y"), "well", true},
-		"as the hold has it":                 {false, holds(ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}), "well", true},
-		"the hold has another boot":          {false, holds(ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "y"}), "well", false},
-		"the hold has another machine":       {false, holds(ledger.Hold{NodeUID: "w", SystemUUID: "y", BootID: "b"}), "well", false},
-		"the hold has no machine":            {false, holds(ledger.Hold{NodeUID: "w", BootID: "b"}), "well", false},
-		"the hold has no boot":               {false, holds(ledger.Hold{NodeUID: "w", SystemUUID: "m"}), "well", false},
-		"of a node that nobody knows":        {false, holds(ledger.Hold{Node: "nowhere", NodeUID: "w", SystemUUID: "m", BootID: "b"}), "nowhere", false},
-		"nobody tells":                       {false, nil, "well", false},
-	} {
-		facts := []ledger.Event{again()}
-		if test.seen {
-			facts = inDoubt()
-		}
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, facts...)
-		if got := doubtedHere(p.snapshot, &ledger.Volume{ID: disk, Hold: test.hold}, &ledger.NodeVolume{Node: test.node}); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	silentHere := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("well")) // names neither machine nor boot
-	for _, h := range []ledger.Hold{{Node: "well", BootID: ""}, {Node: "well", SystemUUID: ""}} {
-		if doubtedHere(silentHere.snapshot, &ledger.Volume{ID: disk, Hold: &h}, &ledger.NodeVolume{Node: "well"}) {
-			t.Errorf("where neither the Node nor the hold %+v names a machine", h)
-		}
-	}
-}
-
-// A node's list does not tell of a volume that the hold says was granted for an earlier Node, and that may
-// be mounted there.
-func TestDoubted(t *testing.T) {
-	before := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
-	change := func(f func(*ledger.Hold)) *ledger.Hold {
-		h := before
-		f(&h)
-		return &h
-	}
-	there := func(p *ledger.NodeVolume) { p.Left = true }
-	for name, test := range map[string]struct {
-		facts []ledger.Event
-		hold  *ledger.Hold
-		node  ledger.NodeName
-		place func(*ledger.NodeVolume)
-		want  bool
-	}{
-		"as seen":                {inDoubt(), nil, "well", func(*ledger.NodeVolume) {}, true},
-		"for a Node before":      {[]ledger.Event{again()}, &before, "well", there, true},
-		"for this Node":          {[]ledger.Event{again()}, change(func(h *ledger.Hold) { h.NodeUID = "w2" }), "well", there, false},
-		"held elsewhere":         {[]ledger.Event{again(), ledger.NodeGone{Name: "dead"}}, change(func(h *ledger.Hold) { h.Node = "dead" }), "well", there, false},
-		"it is not there":        {[]ledger.Event{again()}, &before, "well", func(*ledger.NodeVolume) {}, false},
-		"no hold":                {[]ledger.Event{again()}, nil, "well", there, false},
-		"the Node is gone":       {[]ledger.Event{again(), dataAt("q", "well", ledger.PodLive), ledger.NodeGone{Name: "well"}}, &before, "well", there, false},
-		"nobody knows the node":  {nil, change(func(h *ledger.Hold) { h.Node = "nowhere" }), "nowhere", there, false},
-		"of a boot that is over": {[]ledger.Event{again()}, change(func(h *ledger.Hold) { h.BootID = "a" }), "well", there, false},
-	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
-		place := ledger.NodeVolume{Node: test.node}
-		test.place(&place)
-		if got := Doubted(p.snapshot, &ledger.Volume{ID: disk, Hold: test.hold}, &place); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
+// isUnknown says whether a volume is unknown at a node.
+func isUnknown(s ledger.Snapshot, v ledger.VolumeID, n ledger.NodeName) bool {
+	return s.IsUnknown(s.Volume(v), s.Volume(v).NodeVolume(n))
 }

@@ -131,14 +131,14 @@ func TestFenceOfADoubt(t *testing.T) {
 					l.Apply(auditTime, deadNode("3", "y", "b", func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }))
 				}
 			})
-			if s.Node("dead").Doubts(fencedVolume) == test.trusted {
+			if isUnknown(s, fencedVolume, "dead") == test.trusted {
 				t.Fatalf("doubted: %t", !test.trusted)
 			}
 			v := s.Volume(fencedVolume)
 			place := v.NodeVolume("dead")
 			p := Arbiter{}.planner(s, v, auditTime)
 			p.hold = *v.Hold
-			f, needed := p.doubtedFence(test.old, s.Node("dead"), place, place.Own())
+			f, needed := p.unknownFence(test.old, s.Node("dead"), place, place.Own())
 			want := ledger.Fence{Node: "dead", NodeUID: test.wantUID, BootID: test.wantID, Attachment: "a", InUse: true}
 			if needed != test.want || needed && f != want {
 				t.Errorf("needed: %t, %+v\nwant %t, %+v", needed, f, test.want, want)

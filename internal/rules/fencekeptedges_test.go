@@ -82,17 +82,6 @@ func TestFenceWrittenFor(t *testing.T) {
 	}
 }
 
-// The fence of a doubt ends with the doubt. A fence of another attachment remains, as an older mount's.
-func TestFenceEndsWithItsDoubt(t *testing.T) {
-	for attachment, want := range map[string]bool{"awell": false, "before": true} {
-		old := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: attachment, InUse: true}
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, again(), madeAt("well"))
-		if f, needed := p.fence(ledger.Hold{Fences: []ledger.Fence{old}}, p.at("well")); needed != want || needed && f != old {
-			t.Errorf("of attachment %s: %t, %+v", attachment, needed, f)
-		}
-	}
-}
-
 // Without a rule in force, a fence without a rule does not continue, even if all else matches.
 func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	old := ledger.Fence{Node: "well", NodeUID: "w", Attachment: "awell", InUse: true}

@@ -92,7 +92,7 @@ func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 		want string
 	}{
 		"of this Node":    {"x", false, "b"},
-		"of another Node": {"z", false, ""},
+		"of another Node": {"z", false, "b"},
 		"it is gone":      {"x", true, ""},
 	} {
 		facts := []ledger.Event{deadNode("2", "x", "b", ofMachine("m", "b"))}
@@ -285,11 +285,11 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 		"said by another Node of the boot": {takenFrom(noRule, ofAnotherNode), doubted("a", false, plain), of(func(f *ledger.Fence) { f.NodeUID = "z" })},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
-		if !p.snapshot.Node("dead").Doubts(disk) {
+		if !isUnknown(p.snapshot, disk, "dead") {
 			t.Fatalf("%s: nothing is doubted", name)
 		}
 		place := p.at("dead")
-		if got, needed := p.doubtedFence(test.old, p.snapshot.Node("dead"), place, place.Own()); !needed || got != test.want {
+		if got, needed := p.unknownFence(test.old, p.snapshot.Node("dead"), place, place.Own()); !needed || got != test.want {
 			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
 		}
 	}
@@ -306,10 +306,10 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	} {
 		facts := append(doubted("a", false, tainted), ledger.AttachmentGone{Name: atDead("a", false).Name})
 		p := plannerOf(t, Arbiter{}, "dead", left, facts...)
-		if !p.snapshot.Node("dead").Doubts(disk) || !p.at("dead").Left {
+		if !isUnknown(p.snapshot, disk, "dead") || !p.at("dead").Left {
 			t.Fatalf("%s: nothing is doubted, or left", name)
 		}
-		if got, needed := p.doubtedFence(test.old, p.snapshot.Node("dead"), p.at("dead"), nil); !needed || got != test.want {
+		if got, needed := p.unknownFence(test.old, p.snapshot.Node("dead"), p.at("dead"), nil); !needed || got != test.want {
 			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
 		}
 	}
@@ -334,7 +334,6 @@ func TestDoubtWithoutAnAttachment(t *testing.T) {
 		want   bool
 	}{
 		"left there":               {disk, true, "dead", true},
-		"attached and gone":        {disk, false, "dead", false},
 		"needs none, held":         {iscsi, false, "dead", true},
 		"needs none, held no more": {iscsi, false, "well", false},
 	} {
@@ -349,7 +348,7 @@ func TestDoubtWithoutAnAttachment(t *testing.T) {
 		s := l.Snapshot()
 		p := Arbiter{}.planner(s, s.Volume(test.v), auditTime)
 		p.hold = ledger.Hold{Node: test.heldAt}
-		if !s.Node("dead").Doubts(test.v) {
+		if !isUnknown(s, test.v, "dead") {
 			t.Fatalf("%s: nothing is doubted", name)
 		}
 		if f, needed := p.fenceNow(*p.volume.Hold, p.at("dead")); needed != test.want {

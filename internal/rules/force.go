@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -58,7 +59,7 @@ type forcing struct {
 	Left    time.Duration // 0: its time is over
 	Limit   time.Duration // the rule's whole time; 0: none
 	Step    time.Duration // of the reported progress
-	Former  string        // its machine, if another machine has the node's name now
+	Former  bool          // another machine has the node's name now
 	Brake   Brake         // stops the time of AfterUnreachable; zero: nothing does
 }
 
@@ -96,7 +97,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 		return forcing{Rule: f.Rule}
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
-	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now)).sooner(networkFenced(s, v, policy, n))
+	taint = taint.sooner(fencedBy(s, v, policy.FencedCondition, n, now)).sooner(networkFenced(s, v, policy, n))
 	rule := AfterUnreachable
 	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
@@ -118,7 +119,7 @@ func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == Unpu
 // also can't tell a machine from an earlier one of the same name.
 func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
 	switch {
-	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && Doubted(s, v, p) && ofAnotherMachine(n, v, p):
+	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && ofAnotherMachine(s, v, p):
 		return false
 	case p == nil || p.HasOwn():
 		return true
@@ -126,7 +127,7 @@ func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n 
 		return false
 	}
 	f, found := v.Hold.Fence(p.Node)
-	return !p.InUse || found && byUnpublish(f.Rule) && !outageOver(outageOf(f), n)
+	return !p.MayBeInUse() || found && byUnpublish(f.Rule) && !outageOver(outageOf(f), n)
 }
 
 // fenced says whether users at a node no longer count.
@@ -157,14 +158,14 @@ func shutdown(n *ledger.Node, now time.Time) forcing {
 // out-of-service taint: it is about the Node's present machine only, and counts only if neither this
 // process nor the Lease heard the kubelet since the condition was set. Without a read Lease it does not
 // count (docs/decisions/0054).
-func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
+func fencedBy(s ledger.Snapshot, v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
 	f, found := n.FencedBy(condition)
 	switch {
 	case condition == "" || !found || f.Void:
 		return forcing{}
 	case leaseUnread(n) || n.Renewed >= f.Since*1e6:
 		return forcing{}
-	case mayBeAtAnother(v, n):
+	case mayBeAtAnother(s, v, n):
 		return forcing{}
 	}
 	return vouched(FencedCondition, n, f.At, now)
@@ -174,25 +175,17 @@ func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time)
 // to the API: only the way to the storage is cut. It says nothing of another machine that had the node's
 // name before (docs/decisions/0062).
 func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
-	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.ProvesCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
+	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.ProvesCutOff(v.ID.Driver) || mayBeAtAnother(s, v, n) {
 		return forcing{}
 	}
 	return forcing{Rule: NetworkFence}
 }
 
-// mayBeAtAnother says whether a volume may be mounted at an earlier machine of a node's name, as this
-// process saw or the hold says.
-func mayBeAtAnother(v *ledger.Volume, n *ledger.Node) bool {
-	machine, _ := n.DoubtedAt(v.ID)
-	if machine != "" && machine != n.SystemUUID {
-		return true
-	}
-	h := v.Hold
-	if h == nil {
-		return false
-	}
-	fence, fenced := h.Fence(n.Name)
-	return h.Node == n.Name && h.SystemUUID != "" && h.SystemUUID != n.SystemUUID || fenced && fence.SystemUUID != "" && fence.SystemUUID != n.SystemUUID
+// mayBeAtAnother says whether a volume may be mounted at an earlier machine of a node's name.
+func mayBeAtAnother(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) bool {
+	return slices.ContainsFunc(s.Unknown(v, v.NodeVolume(n.Name)), func(b ledger.Boot) bool {
+		return b.SystemUUID != "" && b.SystemUUID != n.SystemUUID
+	})
 }
 
 // vouched is a rule with a statement, made at a time, that a machine is dead.

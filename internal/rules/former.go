@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -22,18 +23,20 @@ import (
 // if a pod waits for it (bars).
 func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)
-	since, idle := s.Idle(p)
-	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || !Doubted(s, v, p) {
+	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || n.BootID == "" || replaced(n, p.Own()) {
 		return forcing{}
 	}
+	boots := s.Unknown(v, p)
+	if len(boots) == 0 || slices.ContainsFunc(boots, func(b ledger.Boot) bool {
+		return !b.IsOfAnother(n) || b.BootID == "" || b.BootID == n.BootID
+	}) {
+		return forcing{}
+	}
+	since, idle := s.Idle(p)
 	switch {
 	case bars(s, v, p):
 		since = n.MachineAt // the users there are the present machine's
-	case !idle || !unused(s, p) || n.Lists(v.ID, p):
-		return forcing{}
-	}
-	machine, boot := doubtedAt(n, v, p)
-	if !ofAnotherMachine(n, v, p) || boot == "" || n.BootID == "" || boot == n.BootID || replaced(n, p.Own()) {
+	case !idle || !unused(s, p) || p.InUse:
 		return forcing{}
 	}
 	var f forcing
@@ -44,16 +47,14 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 	if limit := afterPodGone(s, policy); limit >= 0 {
 		f = f.sooner(timing{AfterPodGone, limit, silence{since: later(n.MachineAt, since), until: now, least: leaseGrace}, false}.run(v, n, now))
 	}
-	if f.Rule != "" {
-		f.Former = machine
-	}
+	f.Former = f.Rule != ""
 	return f
 }
 
 // bars says whether an exclusive volume must stay out of a node's volumesAttached: the earlier machine of
 // that name may have it mounted, and the present machine would be a second writer.
 func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	return !p.Reported && Doubted(s, v, p) && mayBeOfAnotherMachine(s.Node(p.Node), v, p) && exclusive(access(s, v, v.Access))
+	return !p.Reported && mayBeOfAnotherMachine(s, v, p) && exclusive(access(s, v, v.Access))
 }
 
 // takeBack plans the detach of a volume from the earlier machine of a node's name, for a user at that node,

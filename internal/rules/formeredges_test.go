@@ -83,7 +83,7 @@ func TestForgetsDoubt(t *testing.T) {
 		"no room, and it says another boot": {full(maxFences-1, func() ledger.Fence { f := entry; f.BootID = "z"; return f }()), inDoubt(), true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", test.hold, test.facts...)
-		if got := p.forgetsDoubt(p.at("well")); got != test.want {
+		if got := p.forgetsUnknown(p.at("well")); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -96,7 +96,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	switch {
 	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || m.IsAnother(n) || m.BootID == "":
 		return StaysFenced
-	case s.BootOver(n, m.SystemUUID, m.BootID): // a boot ends mounts, and leaves folders and records
+	case s.BootOver(n, ledger.Boot{SystemUUID: m.SystemUUID, BootID: m.BootID}): // a boot ends mounts, and leaves folders and records
 		if n.Answers() && (slices.ContainsFunc(n.Word.Mounted, of) || n.Word.UnlistsOf(m.Driver)) {
 			return StaysFenced
 		}

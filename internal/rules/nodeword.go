@@ -25,7 +25,7 @@ const (
 	longestAskPause = 5 * time.Minute
 )
 
-// vacantFor is how long a doubted volume must be absent before the node looks a second time. After an
+// vacantFor is how long an unknown volume must be absent before the node looks a second time. After an
 // unstage a kubelet holds the volume for attached until its next check, every 0.1 s, and may mount it until
 // then without volumesAttached. It lists a volume that it is to use in volumesInUse within 10 s.
 const vacantFor = 15 * time.Second
@@ -98,7 +98,7 @@ func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, no
 const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
 	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeVolumes"
 
-// lastWord is the detail of StagedAtNode for a doubted volume that the node was not asked about: while its
+// lastWord is the detail of StagedAtNode for an unknown volume that the node was not asked about: while its
 // report names the volume it is not asked, so that its silence would go unseen.
 const lastWord = "moorage-node has not been asked since, so that this may be old if its pod does not run there"
 
@@ -124,7 +124,7 @@ func stagedDetail(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now
 	if stagedByOldWord(n, v.ID, p, now) && !n.MayBeUnstaged(v.ID) {
 		return oldWord
 	}
-	if Doubted(s, v, p) && !n.Looked(p.Proof.Look) && !n.MayBeUnstaged(v.ID) {
+	if s.IsUnknown(v, p) && !n.Looked(p.Proof.Look) && !n.MayBeUnstaged(v.ID) {
 		return lastWord
 	}
 	return unstagedAt(s, v, n)
@@ -147,17 +147,17 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 // volume came and went, or if it is unresponsive and its last report does not name the volume as forgotten
 // (otherwise SafeToDetach refuses). A node that can't read everything is asked as well: the volume may be
 // in the readable part. The question is always needed if the policy requires the report, or if the
-// kubelet's list leaves a doubt about the volume; in that case the node has to look twice.
+// volume is unknown; in that case the node has to look twice.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
-	doubted := Doubted(p.snapshot, p.volume, place)
-	required := doubted || requiresWord(p.snapshot, p.volume)
+	unknown := p.isUnknown(place)
+	required := unknown || requiresWord(p.snapshot, p.volume)
 	switch {
 	case p.volume.ID.NoAttach() || node == nil || node.Word == nil:
 		return false // if the report is required, SafeToDetach has refused
 	case !required && (place.Proof.Unstaged || unresponsive(node, p.now) || sawNothing(node, p.volume.ID, place)):
 		return false
 	case saidGone(p.snapshot, p.volume, place):
-		return doubted && p.asksAgain(node, place, va)
+		return unknown && p.asksAgain(node, place, va)
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // the asked moorage-node is gone
 		p.ask(node, place, va, time.Time{})
 	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
@@ -166,7 +166,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	return true
 }
 
-// asksAgain says whether a node that has found nothing of a doubted volume has to look a second time, and
+// asksAgain says whether a node that has found nothing of an unknown volume has to look a second time, and
 // plans the question in time.
 func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	since := p.snapshot.Vacant(place)
@@ -183,10 +183,10 @@ func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *led
 	return true
 }
 
-// emptied says whether a node has looked twice for a doubted volume since it left volumesAttached, and
-// found nothing. This ends the doubt, and the hold must say so before the detach continues.
+// emptied says whether a node has looked twice for an unknown volume since it left volumesAttached, and
+// found nothing. It is no longer unknown then, and the hold must say so before the detach continues.
 func (p *planner) emptied(place *ledger.NodeVolume) bool {
-	return place.Proof.Again && doubtedHere(p.snapshot, p.volume, place) && saidGone(p.snapshot, p.volume, place)
+	return place.Proof.Again && p.snapshot.IsUnknownHere(p.volume, place) && saidGone(p.snapshot, p.volume, place)
 }
 
 // ask plans a question to a node, or a check when the pause after a refused question ends or the patience
@@ -207,8 +207,7 @@ func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.At
 // askAgain plans the next question to a node that can't be asked, if a volume may not leave it without the
 // answer.
 func (p *planner) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	used := place.InUse && (!Doubted(p.snapshot, p.volume, place) || node.Lists(p.volume.ID, place))
-	if node.Answers() && !node.RefusedSince.IsZero() && !used && !p.volume.ID.NoAttach() {
+	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
 		p.ask(node, place, va, time.Time{})
 	}
 }

@@ -214,7 +214,7 @@ func TestAsksNode(t *testing.T) {
 func TestAsksAgain(t *testing.T) {
 	looked := func(at time.Duration) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
-			l.Apply(auditTime, ledger.Unreported{Volume: disk, Node: "well", UID: "awell", Version: "1", Doubted: true})
+			l.Apply(auditTime, ledger.Unreported{Volume: disk, Node: "well", UID: "awell", Version: "1", Unknown: true})
 			l.Apply(auditTime, ledger.LookAsked{Volume: disk, Node: "well", UID: "awell", Version: "1", Look: 1})
 			l.Apply(auditTime.Add(at), says(hasLooked, func(w *ledger.NodeWord) { w.Version = "2" }))
 		}

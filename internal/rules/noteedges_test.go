@@ -199,11 +199,11 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 			l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "dead"), UID: "a", Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: !test.stands})
 		})
 		v := s.Volume(id)
-		if s.Node("dead").Doubts(id) {
+		if isUnknown(s, id, "dead") {
 			t.Fatal("its kubelet is doubted")
 		}
 		place := v.NodeVolume("dead")
-		f, needed := Arbiter{}.planner(s, v, auditTime).doubtedFence(old, s.Node("dead"), place, place.Own())
+		f, needed := Arbiter{}.planner(s, v, auditTime).unknownFence(old, s.Node("dead"), place, place.Own())
 		if needed != test.want || needed && f != old {
 			t.Errorf("%s: needed: %t, %+v", name, needed, f)
 		}

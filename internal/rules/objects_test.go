@@ -664,6 +664,6 @@ func (s *script) show(a args) {
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
 		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments()), len(p.Users),
-			p.Reported, p.InUse, p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
+			p.Reported, p.InUse || snap.IsUnknown(v, p), p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
 	}
 }

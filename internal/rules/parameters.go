@@ -77,7 +77,7 @@ func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need
 			}
 		}
 		reason.Code = InUse
-	case usage == usageUnknown, Doubted(s, v, place):
+	case usage == usageUnknown, s.IsUnknown(v, place):
 		reason.Code, reason.Detail = InUseUnknown, forgetful
 	case t.SatisfiedSince == 0 && a.unsaid(s, v, place, now):
 		reason.Code, reason.Detail = InUseUnknown, whyUnsaid(n, v.ID, now)

@@ -90,9 +90,9 @@ type Step struct {
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 	Who         string      // MarkWanted: the user that wants the volume, for messages
-	// Former, under a Rule, is the systemUUID of the rule's machine if another machine has its node's name:
-	// that one may be Ready.
-	Former string
+	// Successor, under a Rule about a former machine of the node's name, is the systemUUID of the present
+	// machine, which may be Ready.
+	Successor string
 	// Beside, for CreateAttachment, is the source node of a live migration.
 	Beside ledger.NodeName
 	// Cooperative, for CreateAttachment, says that kube-controller-manager also attaches, and knows no pod
@@ -108,15 +108,15 @@ type Step struct {
 	// the node was silent, its holder could not have been told.
 	WhileReady bool
 
-	// Doubted, for Unreport, says that the kubelet's list does not tell whether the volume is in use: its
-	// absence there ends no doubt.
-	Doubted bool
+	// Unknown, for Unreport, says that the volume is unknown at the node (ledger.Snapshot.Unknown): the
+	// kubelet's list does not tell.
+	Unknown bool
 
 	// Word, for AskNode, OrderUnstage and WithdrawUnstage, is the node's report so far. Number is higher
 	// than all earlier questions and orders.
 	Word   ledger.NodeWord
 	Number int64
-	// Vacant, for the second AskNode that ends a doubt, is since when the volume is known to be absent
+	// Vacant, for the second AskNode about an unknown volume, is since when the volume is known to be absent
 	// there.
 	Vacant time.Time
 
@@ -152,6 +152,11 @@ type planner struct {
 
 	place *ledger.NodeVolume // whose own attachment was asked for last: va
 	ownAt *ledger.Attachment
+}
+
+// isUnknown says whether the volume is unknown at a node.
+func (p *planner) isUnknown(place *ledger.NodeVolume) bool {
+	return p.snapshot.IsUnknown(p.volume, place)
 }
 
 // own is the own attachment of a NodeVolume. It is cached, since each lookup computes its name.
@@ -366,7 +371,7 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	// In use without an attachment: either a kubelet waits for the attachment for a pod, or this shows that
 	// the volume is mounted all the same. A volume that needs no attachment is at its hold's node until the
 	// kubelet's word or a rule of force says otherwise.
-	if !place.InUse && !place.WithoutAttachment() || !unused(p.snapshot, place) {
+	if !place.MayBeInUse() && !place.WithoutAttachment() || !unused(p.snapshot, place) {
 		return false
 	}
 	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage

@@ -111,11 +111,11 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if p.saysRule(place) {
 		return // first the hold says that the rule has ended
 	}
-	if p.forgetsDoubt(place) {
+	if p.forgetsUnknown(place) {
 		return // first the hold says that its kubelet may have forgotten it
 	}
 	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
-		return // first the hold names this Node and its boot: see Doubted
+		return // first the hold names this Node and its boot: see ledger.Snapshot.Unknown
 	}
 	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
@@ -124,15 +124,15 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	p.add(step)
 }
 
-// forgetsDoubt says whether the next leader would not know of a doubt about the volume at a node: the
+// forgetsUnknown says whether the next leader would not know that the volume is unknown at a node: the
 // planned hold states it and has room, but the written hold does not.
-func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
+func (p *planner) forgetsUnknown(place *ledger.NodeVolume) bool {
 	h := hold(p.volume)
 	if p.snapshot.DropsHoldBoots() {
 		return false // an older definition may drop that as well
 	}
 	f, says := h.Fence(place.Node)
-	if !says && len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
+	if !says && len(h.Fences) >= maxFences || !p.isUnknown(place) {
 		return false
 	}
 	if !p.exclusive {
@@ -206,7 +206,7 @@ func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	switch {
 	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
 		return false
-	case place.Reported, Doubted(p.snapshot, p.volume, place), node.SaysHas(p.volume.ID):
+	case place.Reported, p.isUnknown(place), node.SaysHas(p.volume.ID):
 		return false // it may be mounted by an earlier attachment
 	}
 	return p.lasts() && p.mayCreate(node, place)

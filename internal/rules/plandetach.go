@@ -17,7 +17,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.detachUnreported(node, place, va)
 		return
 	}
-	outlived := place.InUse && (node == nil || !node.Exists) // the last report of a deleted node
+	outlived := place.MayBeInUse() && (node == nil || !node.Exists) // the last report of a deleted node
 	open := p.reportOpen(node, place)
 	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
 		return
@@ -46,10 +46,10 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.putBack(node, place, va)
 		return
 	}
-	switch doubted := rule == "" && Doubted(p.snapshot, p.volume, place); {
-	case doubted && p.emptied(place):
-		// First the hold says that the doubt is over: the next leader need not look again.
-	case doubted || p.fenceWritten(place, va, rule):
+	switch unknown := rule == "" && p.isUnknown(place); {
+	case unknown && p.emptied(place):
+		// First the hold says that it is no longer unknown: the next leader need not look again.
+	case unknown || p.fenceWritten(place, va, rule):
 		p.detach(node, place, va, rule)
 	}
 }
@@ -57,7 +57,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 // reportOpen says whether only a report with an unknown outcome keeps the volume at a node: a read of the
 // Node's volumesAttached settles it.
 func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
-	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID)
+	return place.ReportSent && !place.Held && node != nil && node.Exists && !p.isUnknown(place)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node that does not list it, for
@@ -67,7 +67,7 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
 	}
-	if ready(node) && p.mayReport(node) && Doubted(p.snapshot, p.volume, place) && !mayBeOfAnotherMachine(node, p.volume, place) {
+	if ready(node) && p.mayReport(node) && p.isUnknown(place) && !mayBeOfAnotherMachine(p.snapshot, p.volume, place) {
 		p.report(node, place, va)
 	}
 }
@@ -115,8 +115,8 @@ func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
 // leaving is a detach step without its action yet.
 func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
-	if rule != "" {
-		step.Former = former(p.snapshot, p.volume, place, p.now).Former
+	if rule != "" && former(p.snapshot, p.volume, place, p.now).Former {
+		step.Successor = node.SystemUUID
 	}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -140,15 +140,15 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone:
-		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
+		step.Do, step.Unknown = Unreport, rule == "" && p.isUnknown(place)
 		step.Urgent = urgent()
 		if rule == "" && !place.Reported && p.unproved(place) {
 			step.Do = ProveAbsent // a read settles it: no report is in flight by now
 		}
 	case rule == "" && p.asksNode(node, place, va):
 		return
-	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
-		step.Former != "" && p.wanted(place):
+	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Successor == "" || !p.required ||
+		step.Successor != "" && p.wanted(place):
 		// Pods of a fenced node no longer count, nor pods that need no attachment any more. Pods of a later
 		// machine of the node's name count, but not while they wait for the earlier machine to lose the
 		// volume (takeBack).

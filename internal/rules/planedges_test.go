@@ -273,7 +273,7 @@ func TestDoubtedByTheHold(t *testing.T) {
 		"the same Node":              {"well", of("w", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
 		"the hold names no Node":     {"well", of("", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
 		"it is held elsewhere":       {"dead", of("old", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
-		"the Node is gone":           {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("b"), ledger.NodeGone{Name: "well"}}, false},
+		"the Node is gone":           {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("b"), ledger.NodeGone{Name: "well"}}, true},
 		"listed, and not attached":   {"well", of("old", "b"), []ledger.Event{used}, false},
 		"no hold, and it was there":  {"", ledger.Hold{}, []ledger.Event{madeAt("well"), boot("b")}, false},
 		"seen to be made again":      {"", ledger.Hold{}, []ledger.Event{madeAt("well"), used, nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "anew", "b" })}, true},
@@ -281,7 +281,7 @@ func TestDoubtedByTheHold(t *testing.T) {
 		"somebody else's attachment": {"well", of("old", "b"), []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}, boot("b")}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, test.facts...)
-		if got := Doubted(p.snapshot, p.volume, p.at("well")); got != test.want {
+		if got := p.isUnknown(p.at("well")); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

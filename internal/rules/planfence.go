@@ -69,29 +69,24 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 	return list
 }
 
+// fence is the planned hold's entry about a node: a forced detach, its outage, or a boot in which the volume
+// may be mounted.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
-	if old, found := was.Fence(place.Node); found && !needed && !p.disproved(old, place) {
+	if old, found := was.Fence(place.Node); found && !needed && !p.emptied(place) {
 		return p.mountOfBefore(old, place)
 	}
 	return f, needed
 }
 
-// disproved says whether the doubt in the hold is over, although its attachment exists and the boot lasts:
-// moorage-node has looked.
-func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
-	n, va := p.snapshot.Node(place.Node), p.own(place)
-	return !p.Cooperative && old.Rule == "" && va != nil && va.UID == old.Attachment && n != nil && n.Exists && !n.Doubts(p.volume.ID)
-}
-
-// mountOfBefore is the fence that the hold keeps after a forced detach: an older mount may exist as long as
+// mountOfBefore is the entry that the hold keeps after a forced detach: an older mount may exist as long as
 // that boot of the machine may last. The kubelet does not tell: after a restart it never counts such a
 // mount. This matters when the volume is attached there again. If nothing was taken before the rule ended,
-// there is no fence. In Cooperative mode this is unknown, since another controller attaches and reports
+// there is no entry. In Cooperative mode this is unknown, since another controller attaches and reports
 // there.
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
-	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists && n.UID == old.NodeUID {
+	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists {
 		// Of the possible machines only the present Node's may get the volume attached again, and fail to
 		// count its mounts.
 		old.SystemUUID, old.BootID = n.SystemUUID, n.BootID
@@ -105,13 +100,13 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 	return old, true
 }
 
-// fenceNow is the planned fence of a detach in progress, or of its outage.
+// fenceNow is the planned entry of a detach in progress, of its outage, or of an unknown volume.
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), p.own(place)
 	if p.Cooperative {
-		// Another controller takes volumes. Taken volumes stay taken, and doubts remain for the next
-		// leader.
+		// Another controller takes volumes. Taken volumes stay taken, and unknown ones remain so for the
+		// next leader.
 		f, kept := p.fenceKept(old, found, n, place)
 		switch {
 		case kept, old.Reported && place.ReportSent:
@@ -121,25 +116,30 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 		case !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node:
 			return f, false
 		}
-		return p.doubtedFence(old, n, place, va)
+		return p.unknownFence(old, n, place, va)
 	}
 	switch rule := p.forced(place, va); {
 	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
 		return p.withLease(old, n, place), true
 	case rule != "":
 		return p.newFence(n, place, va, rule), true
-	case va != nil, n.Doubts(p.volume.ID) && (place.Left || p.volume.ID.NoAttach() && !p.leaves(place)):
-		return p.doubtedFence(old, n, place, va)
+	case va != nil:
+		return p.unknownFence(old, n, place, va)
 	}
 	f, kept := p.fenceKept(old, found, n, place)
-	if kept || !p.reportedAtGone(n, place) {
-		return f, kept
+	switch {
+	case kept:
+		return f, true
+	case p.isUnknown(place) && (place.Left || p.volume.ID.NoAttach() && !p.leaves(place)):
+		return p.unknownFence(old, n, place, va)
+	case p.reportedAtGone(n, place):
+		return p.reportedFence(old, n, place), true
 	}
-	return p.reportedFence(old, n, place), true
+	return ledger.Fence{}, false
 }
 
 // leaves says whether a volume that needs no attachment is moved to another node than the written hold's:
-// this ends the doubt about the old node (ledger.moveHeld).
+// then it is no longer unknown at the old node (ledger.moveHeld).
 func (p *planner) leaves(place *ledger.NodeVolume) bool {
 	return place.Held && p.hold.Node != place.Node
 }
@@ -184,58 +184,40 @@ func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Node
 	return old
 }
 
-// doubtedFence is the fence of an attachment that no rule of force takes now: its kubelet may have
-// forgotten it, with the boot and machine. It is omitted if the hold's holder says the same.
-func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
+// unknownFence is the entry of an attachment that no rule of force takes now, and that is unknown at the
+// node, with the boot in which the volume may be mounted. It is omitted if the hold's grant says the same.
+func (p *planner) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
-	machine, boot := n.DoubtedAt(p.volume.ID)
-	if p.hold.Node != place.Node && n.DoubtedInEither(p.volume.ID) {
-		machine, boot = ledger.OtherMachine, "" // the hold no longer tells of the other boot
+	if meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over() {
+		return old, true // the attacher's turn
+	}
+	boots := p.snapshot.Unknown(p.volume, place)
+	untold := boots
+	if p.hold.Node == place.Node && p.snapshot.GrantedBefore(&p.hold) {
+		untold = slices.DeleteFunc(slices.Clone(boots), func(b ledger.Boot) bool { return b == p.hold.Boot() })
 	}
 	switch {
-	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
-		return old, true // the attacher's turn
-	case !n.Doubts(p.volume.ID):
+	case len(boots) == 0, p.emptied(place), p.grantedAnew(place), len(untold) == 0 && !meant:
 		return ledger.Fence{}, false
-	case p.hold.Node == place.Node && p.hold.SystemUUID == machine && p.hold.BootID == boot && !meant && p.snapshot.GrantedBefore(&p.hold):
-		return ledger.Fence{}, false
+	case len(untold) > 0:
+		boots = untold
 	}
 	f := p.newFence(n, place, va, "")
+	f.Since, f.Renewed = 0, 0
 	if meant {
 		f.Attachment = cmp.Or(f.Attachment, old.Attachment)
 	}
-	f.Since, f.Renewed = 0, 0
-	switch {
-	case machine != "" || boot != "":
-		f.SystemUUID, f.BootID = machine, boot
-		f.NodeUID = p.nodeOf(old, n, machine, boot)
-	case meant:
-		f.NodeUID, f.BootID, f.SystemUUID = old.NodeUID, old.BootID, old.SystemUUID
+	f = inBoots(f, boots)
+	if old.Node == f.Node && old.Boot() == f.Boot() {
+		f.NodeUID = old.NodeUID
 	}
 	return f, true
-}
-
-// nodeOf is the UID of a machine's Node in a boot, from the hold's fence, the existing Node, or the hold's
-// holder; empty: unknown. For several machines it is the existing Node (mountOfBefore).
-func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string) string {
-	h := hold(p.volume)
-	switch {
-	case machine == ledger.OtherMachine && n.UID != "":
-		return n.UID
-	case old.Node == n.Name && old.SystemUUID == machine && old.BootID == boot:
-		return old.NodeUID
-	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot:
-		return n.UID
-	case h.Node == n.Name && h.SystemUUID == machine && h.BootID == boot:
-		return h.NodeUID
-	}
-	return ""
 }
 
 func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
 	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
 	f.Reported = p.volume.ID.NoAttach() && rule == "" && p.hold.Node != place.Node
-	f.InUse = place.InUse || n == nil || !n.Reporting
+	f.InUse = place.MayBeInUse() || n == nil || !n.Reporting
 	if h := hold(p.volume); h.Node == place.Node {
 		f.NodeUID, f.BootID, f.SystemUUID = h.NodeUID, h.BootID, h.SystemUUID
 	}
@@ -245,23 +227,24 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
-	machine, boot := n.DoubtedAt(p.volume.ID)
-	if n.DoubtedInEither(p.volume.ID) {
-		machine, boot = ledger.OtherMachine, "" // the hold names one of the two boots, and may name another node after the detach
+	boots := p.snapshot.Unknown(p.volume, place)
+	if len(boots) == 0 {
+		return f
 	}
-	if rule != "" && !ready(n) && machine != "" && (machine != f.SystemUUID || boot != f.BootID) {
-		// The outage is the present machine's; the volume may be mounted at the earlier machine, or in
-		// another boot.
-		if n.LeftNaming(p.volume.ID) || place.Reported && n.Lists(p.volume.ID, place) {
-			machine, boot = ledger.OtherMachine, "" // or at both: no boot ends that
-		}
-		f.SystemUUID, f.BootID, f.InUse = machine, boot, true
+	f.InUse = true
+	if ready(n) { // the outages in this Node are not the first machine's
+		f.Since, f.Renewed = 0, 0
+	} else if place.Reported && place.InUse {
+		boots = append(slices.Clip(boots), n.Boot())
 	}
-	if rule != "" && ready(n) && ofAnotherMachine(n, p.volume, place) {
-		// The outages in that Node are not the first machine's.
-		f.Since, f.Renewed, f.InUse = 0, 0, true
-		f.SystemUUID, f.BootID = doubtedAt(n, p.volume, place)
-		f.NodeUID = p.nodeOf(ledger.Fence{}, n, f.SystemUUID, f.BootID)
+	return inBoots(f, boots)
+}
+
+// inBoots has an entry name the boot in which the volume may be mounted.
+func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
+	f.SystemUUID, f.BootID = boots[0].SystemUUID, boots[0].BootID
+	if slices.ContainsFunc(boots, func(b ledger.Boot) bool { return b != boots[0] }) {
+		f.SystemUUID, f.BootID = ledger.OtherMachine, "" // no boot ends that
 	}
 	return f
 }
@@ -281,8 +264,8 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 
 // fenceWritten says whether the written hold has what a detach step requires: its rule of force, or
 // nothing. Without an attachment the hold may still tell of an older mount, which can't be told from the
-// present state: for a shared volume, and for a volume at its holder's node, which is doubted where that
-// matters (Doubted).
+// present state: for a shared volume, and for a volume at its holder's node, which is unknown where that
+// matters.
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
 	found = found && p.volume.Hold.Version != "" && p.volume.Hold.Version != p.volume.Dropped()

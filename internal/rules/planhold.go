@@ -163,9 +163,9 @@ func (p *planner) names() []string {
 func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
-	case was.Node == name && place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over():
+	case was.Node == name && p.grantedAnew(place):
 		return n.UID, n.BootID, n.SystemUUID
-	case was.Node == name && (n == nil || !n.Exists || was.LeftAtAnother(n) || place != nil && Doubted(p.snapshot, p.volume, place) && !p.emptied(place)):
+	case was.Node == name && (n == nil || !n.Exists || was.LeftAtAnother(n) || place != nil && p.isUnknown(place) && !p.emptied(place)):
 		return was.NodeUID, was.BootID, was.SystemUUID
 	case n == nil:
 		return "", "", ""
@@ -173,6 +173,12 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 		return n.UID, was.BootID, was.SystemUUID // it has reported before
 	}
 	return n.UID, n.BootID, n.SystemUUID
+}
+
+// grantedAnew says whether a volume without attachments is taken from an earlier machine of a node's name by
+// force, for the present machine: the hold then names that one.
+func (p *planner) grantedAnew(place *ledger.NodeVolume) bool {
+	return place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over()
 }
 
 // unwritten returns the old hold if the only news is the recent departure of the last user.
@@ -475,7 +481,7 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
-	if f.Former != "" {
+	if f.Former {
 		p.awaits(f) // the next leader can't tell whether that machine was seen in between
 		return
 	}
@@ -505,7 +511,7 @@ func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeV
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
-	if _, taken := h.Fence(place.Node); taken || !f.over() || f.Former != "" || f.Rule != was.Force.Rule || f.Limit == 0 {
+	if _, taken := h.Fence(place.Node); taken || !f.over() || f.Former || f.Rule != was.Force.Rule || f.Limit == 0 {
 		return
 	}
 	h.Force = outage(p.volume, place, n, f)

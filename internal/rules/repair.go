@@ -96,7 +96,7 @@ func (p *planner) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool 
 	case place.Proof.Stage < ledger.ProofUnreported, place.Proof.Forced, !node.Looked(place.Proof.Look):
 		return false
 	}
-	return !Doubted(p.snapshot, p.volume, place)
+	return !p.isUnknown(place)
 }
 
 // canRepair says whether moorage-node reports, for the present boot and kubelet, that it can and may

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -67,7 +68,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			switch {
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
-			case ofAnotherMachine(n, v, p):
+			case ofAnotherMachine(s, v, p):
 				reason = formerMachineReason(s, v, p, e.rule, reason)
 			case !p.HasAttachments() && !v.ID.NoAttach():
 				reason.Detail = forgetful + unattached
@@ -83,7 +84,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 // a pod there, and is not in volumesAttached. It counts as in use: after a VolumeAttachment's finalizer was
 // removed by hand, the list may be the only trace of a mount.
 func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
-	return p.InUse && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
+	return p.MayBeInUse() && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
 }
 
 // unexplainedGrace is how long a kubelet may list a volume after its attachment's end before that is
@@ -118,7 +119,7 @@ const unattached = ", and no VolumeAttachment of it is there"
 func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
 	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
-	if machine, _ := doubtedAt(s.Node(p.Node), v, p); machine == ledger.OtherMachine {
+	if slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine || b.Is(s.Node(p.Node)) }) {
 		reason.Detail = severalMachines
 	}
 	if !p.HasAttachments() && !v.ID.NoAttach() {

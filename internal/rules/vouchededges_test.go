@@ -12,35 +12,27 @@ import (
 // A condition that vouches for a dead machine counts only if the policy names it, for the present machine
 // and its silence.
 func TestFencedBy(t *testing.T) {
-	told := func(change func(*ledger.Hold)) *ledger.Hold {
-		h := ledger.Hold{Node: "n1", SystemUUID: "m"}
-		change(&h)
-		return &h
-	}
 	for name, test := range map[string]struct {
 		condition string
 		change    func(*ledger.Node)
-		hold      *ledger.Hold
 		want      bool
 	}{
-		"it is believed":              {"Cut", func(*ledger.Node) {}, nil, true},
-		"the policy names none":       {"", func(*ledger.Node) {}, nil, false},
-		"none, and one has no name":   {"", func(n *ledger.Node) { n.FencedAt[0].Type = "" }, nil, false},
-		"the policy names another":    {"Off", func(n *ledger.Node) { n.Renewed = 0 }, nil, false},
-		"the kubelet was heard":       {"Cut", func(n *ledger.Node) { n.FencedAt[0].Void = true }, nil, false},
-		"nobody has read the Lease":   {"Cut", func(n *ledger.Node) { n.Renewed, n.RenewedAt = 0, time.Time{} }, nil, false},
-		"renewed at that second":      {"Cut", func(n *ledger.Node) { n.Renewed = 50e6 }, nil, false},
-		"renewed after it":            {"Cut", func(n *ledger.Node) { n.Renewed = 51e6 }, nil, false},
-		"the Node is gone":            {"Cut", func(n *ledger.Node) { n.Exists = false }, nil, false},
-		"another machine is there":    {"Cut", func(*ledger.Node) {}, told(func(h *ledger.Hold) { h.SystemUUID = "z" }), false},
-		"the hold is of this machine": {"Cut", func(*ledger.Node) {}, told(func(*ledger.Hold) {}), true},
+		"it is believed":            {"Cut", func(*ledger.Node) {}, true},
+		"the policy names none":     {"", func(*ledger.Node) {}, false},
+		"none, and one has no name": {"", func(n *ledger.Node) { n.FencedAt[0].Type = "" }, false},
+		"the policy names another":  {"Off", func(n *ledger.Node) { n.Renewed = 0 }, false},
+		"the kubelet was heard":     {"Cut", func(n *ledger.Node) { n.FencedAt[0].Void = true }, false},
+		"nobody has read the Lease": {"Cut", func(n *ledger.Node) { n.Renewed, n.RenewedAt = 0, time.Time{} }, false},
+		"renewed at that second":    {"Cut", func(n *ledger.Node) { n.Renewed = 50e6 }, false},
+		"renewed after it":          {"Cut", func(n *ledger.Node) { n.Renewed = 51e6 }, false},
+		"the Node is gone":          {"Cut", func(n *ledger.Node) { n.Exists = false }, false},
 	} {
 		n := silentNode(func(n *ledger.Node) {
 			n.SystemUUID, n.Renewed = "m", 50e6-1
 			n.FencedAt = []ledger.FencedAt{{FencedCondition: ledger.FencedCondition{Type: "Cut", Since: 50}, At: time.Unix(120, 0)}}
 			test.change(n)
 		})
-		f := fencedBy(&ledger.Volume{ID: disk, Hold: test.hold}, test.condition, n, time.Unix(200, 0))
+		f := fencedBy(ledger.New().Snapshot(), &ledger.Volume{ID: disk}, test.condition, n, time.Unix(200, 0))
 		if f.over() != test.want || test.want != (f.Rule == FencedCondition) {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -58,13 +50,12 @@ func TestNetworkFenced(t *testing.T) {
 		facts  []ledger.Event
 		want   string
 	}{
-		"it is cut off":            {policy, func(*ledger.Node) {}, nil, nil, NetworkFence},
-		"the policy has no class":  {ledger.Policy{Driver: "d"}, func(*ledger.Node) {}, nil, nil, ""},
-		"nobody has compared it":   {policy, func(*ledger.Node) {}, nil, []ledger.Event{ledger.CutOffBelieved{}}, ""},
-		"from another storage":     {policy, func(n *ledger.Node) { n.CutOff = []string{"e"} }, nil, nil, ""},
-		"the Node is gone":         {policy, func(n *ledger.Node) { n.Exists = false }, nil, nil, ""},
-		"the one before was":       {policy, func(n *ledger.Node) { n.CutBefore = n.CutOff }, nil, nil, ""},
-		"another machine is there": {policy, func(*ledger.Node) {}, &ledger.Hold{Node: "n1", SystemUUID: "z"}, nil, ""},
+		"it is cut off":           {policy, func(*ledger.Node) {}, nil, nil, NetworkFence},
+		"the policy has no class": {ledger.Policy{Driver: "d"}, func(*ledger.Node) {}, nil, nil, ""},
+		"nobody has compared it":  {policy, func(*ledger.Node) {}, nil, []ledger.Event{ledger.CutOffBelieved{}}, ""},
+		"from another storage":    {policy, func(n *ledger.Node) { n.CutOff = []string{"e"} }, nil, nil, ""},
+		"the Node is gone":        {policy, func(n *ledger.Node) { n.Exists = false }, nil, nil, ""},
+		"the one before was":      {policy, func(n *ledger.Node) { n.CutBefore = n.CutOff }, nil, nil, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		n := silentNode(func(n *ledger.Node) {
@@ -78,41 +69,31 @@ func TestNetworkFenced(t *testing.T) {
 }
 
 // A volume may be mounted at another machine than the Node's, as this process saw, or by the hold's holder,
-// or by a machine from which it was taken.
+// or by a machine from which it was taken. Evidence about the present machine does not count then.
 func TestMayBeAtAnother(t *testing.T) {
-	held := func(n ledger.NodeName, machine string) *ledger.Hold {
-		return &ledger.Hold{Node: n, SystemUUID: machine}
+	taken := func(n ledger.NodeName, machine string) ledger.Hold {
+		return ledger.Hold{Fences: []ledger.Fence{{Node: n, SystemUUID: machine, BootID: "q", InUse: true, Attachment: "awell"}}}
 	}
-	taken := func(n ledger.NodeName, machine string) *ledger.Hold {
-		return &ledger.Hold{Node: "third", SystemUUID: "q", Fences: []ledger.Fence{{Node: n, SystemUUID: machine}}}
-	}
+	held := func(machine string) ledger.Hold { return ledger.Hold{NodeUID: "w", SystemUUID: machine, BootID: "b"} }
 	for name, test := range map[string]struct {
-		seen    bool   // by this process, at machine m
-		machine string // of the Node; empty: m
-		hold    *ledger.Hold
-		want    bool
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   bool
 	}{
-		"seen at this one":           {true, "", nil, false},
-		"seen at another":            {true, "z", nil, true},
-		"held by this one":           {false, "", held("well", "m"), false},
-		"held by another":            {false, "", held("well", "z"), true},
-		"held elsewhere":             {false, "", held("third", "z"), false},
-		"the hold has no machine":    {false, "", held("well", ""), false},
-		"taken from this one":        {false, "", taken("well", "m"), false},
-		"taken from another":         {false, "", taken("well", "z"), true},
-		"taken from elsewhere":       {false, "", taken("dead", "z"), false},
-		"taken, of no known machine": {false, "", taken("well", ""), false},
-		"nobody says":                {false, "", nil, false},
+		"seen at this one":           {"", ledger.Hold{}, inDoubt(), false},
+		"seen at another":            {"", ledger.Hold{}, append(inDoubt(), nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "9" })), true},
+		"held by this one":           {"well", held("m"), []ledger.Event{madeAt("well"), again()}, false},
+		"held by another":            {"well", held("z"), []ledger.Event{madeAt("well"), again()}, true},
+		"the hold has no machine":    {"well", held(""), []ledger.Event{madeAt("well"), again()}, false},
+		"taken from this one":        {"", taken("well", "m"), []ledger.Event{madeAt("well"), again()}, false},
+		"taken from another":         {"", taken("well", "z"), []ledger.Event{madeAt("well"), again()}, true},
+		"taken from elsewhere":       {"", taken("dead", "z"), []ledger.Event{madeAt("well"), again()}, false},
+		"taken, of no known machine": {"", taken("well", ""), []ledger.Event{madeAt("well"), again()}, false},
+		"nobody says":                {"", ledger.Hold{}, []ledger.Event{madeAt("well"), again()}, false},
 	} {
-		facts := []ledger.Event{again()}
-		if test.seen {
-			facts = inDoubt()
-		}
-		n := *plannerOf(t, Arbiter{}, "", ledger.Hold{}, facts...).snapshot.Node("well")
-		if test.machine != "" {
-			n.SystemUUID = test.machine
-		}
-		if got := mayBeAtAnother(&ledger.Volume{ID: disk, Hold: test.hold}, &n); got != test.want {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, test.facts...)
+		if got := mayBeAtAnother(p.snapshot, p.volume, p.snapshot.Node("well")); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -244,7 +225,7 @@ func TestFormer(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "", test.hold, test.facts...)
 		f := former(p.snapshot, p.volume, p.at("well"), auditTime.Add(2*time.Minute))
-		if f.Rule != test.rule || f.Left != test.left || (f.Former == "m") != (test.rule != "") {
+		if f.Rule != test.rule || f.Left != test.left || f.Former != (test.rule != "") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

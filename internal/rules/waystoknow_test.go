@@ -55,12 +55,9 @@ func TestDoubtOfADeletedNodeNamesWhatIsThere(t *testing.T) {
 		events         []ledger.Event
 		boots, deletes bool
 	}{
-		"made again":                {[]ledger.Event{before, gone, node("w", "7", "m", "b")}, true, false},
 		"made again, attached":      {[]ledger.Event{before, attached, gone, node("w", "7", "m", "b")}, true, true},
-		"another machine":           {[]ledger.Event{before, gone, node("w", "7", "z", "c")}, true, false},
 		"another machine, attached": {[]ledger.Event{before, attached, gone, node("w", "7", "z", "c")}, true, true},
 		"both machines, attached":   {[]ledger.Event{before, attached, gone, node("w", "7", "z", "c", v), node("w", "8", "z", "c")}, false, true},
-		"both machines":             {[]ledger.Event{before, gone, node("w", "7", "z", "c", v), gone, node("x", "8", "z", "c")}, false, false},
 	} {
 		l := ledger.New()
 		l.Apply(auditTime, ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: v, Access: ledger.AccessMany})

@@ -39,14 +39,17 @@ func (s *Sim) judgeTelling(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
 		return
 	}
-	for n := range c.observer.snapshot().Nodes() {
+	known := c.observer.snapshot()
+	for n := range known.Nodes() {
 		for _, v := range n.At() {
-			_, boot := n.DoubtedAt(v)
 			h, _ := s.w.Hold(v)
 			f, _ := h.Fence(n.Name)
 			a, exists := s.w.Attachment(ledger.AttachmentName(v, n.Name))
-			if boot != "" && exists && !a.Deleting && f.BootID != boot && (h.Node != n.Name || h.BootID != boot) {
-				s.fault("%s does not believe %s about %s, and no hold says so to whoever leads next", c.name, n.Name, v)
+			known := known.Volume(v)
+			for _, b := range known.NodeVolume(n.Name).SawUnknown() {
+				if b.BootID != "" && exists && !a.Deleting && f.BootID != b.BootID && f.SystemUUID != ledger.OtherMachine && (h.Node != n.Name || h.BootID != b.BootID) {
+					s.fault("%s does not believe %s about %s, and no hold says so to whoever leads next", c.name, n.Name, v)
+				}
 			}
 		}
 	}
@@ -62,11 +65,12 @@ func (s *Sim) judgeDoubts(leader *controller) {
 		observers = append(observers, k.observer)
 	}
 	for _, o := range observers {
-		for n := range o.snapshot().Nodes() {
+		known := o.snapshot()
+		for n := range known.Nodes() {
 			for _, v := range n.At() {
 				at := world.At{Volume: v, Node: n.Name}
 				late := o != leader.observer && s.w.MayDoubtLate(at)
-				if n.Exists && n.Doubts(v) && !v.NoAttach() && !late && !s.w.MayDoubt(at) {
+				if n.Exists && len(known.Volume(v).NodeVolume(n.Name).SawUnknown()) > 0 && !v.NoAttach() && !late && !s.w.MayDoubt(at) {
 					s.fault("%s does not believe %s about %s, which is not there, nor was when its Node was deleted or made", o.caller.name, n.Name, v)
 				}
 			}
@@ -128,9 +132,9 @@ func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 	known := c.observer.snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
-		machine, _ := known.Node(p.Node).DoubtedAt(id)
-		ended := slices.Contains(s.rebooted, p.Node) && machine != ledger.OtherMachine
-		return (n == "" || p.Node == n) && !ended && rules.Doubted(known, v, &p)
+		boots := known.Unknown(v, &p)
+		ended := slices.Contains(s.rebooted, p.Node) && !slices.ContainsFunc(boots, func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine })
+		return (n == "" || p.Node == n) && !ended && len(boots) > 0
 	})
 }
 
@@ -270,11 +274,17 @@ func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 			return false
 		}
 		a := &k.machine.Agent
-		if !k.working() || !a.Runs || a.Blind || len(a.Unread)+len(a.Torn) > 0 || !node.DoubtedHere(v) || k.machine.Uses(v) || slices.Contains(k.machine.Left, v) || s.usedAt(v, n) {
+		if !k.working() || !a.Runs || a.Blind || len(a.Unread)+len(a.Torn) > 0 || !hereAlone(c, v, n) || k.machine.Uses(v) || slices.Contains(k.machine.Left, v) || s.usedAt(v, n) {
 			return false
 		}
 	}
 	return true
+}
+
+// hereAlone says whether the leader calls a volume unknown in the present boot of a node, and in no other.
+func hereAlone(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
+	v := c.observer.snapshot().Volume(id)
+	return c.observer.snapshot().IsUnknownHere(v, v.NodeVolume(n))
 }
 
 // keptDetached says whether a ticket keeps a volume from every node.

@@ -264,9 +264,9 @@ func olderFirst(a, b *corev1.Pod) int {
 // doubted says why a volume of a pod can't leave a node even without the pod; empty: all can. It was taken
 // by force, and the node may still have it mounted.
 func (w *World) doubted(pod *corev1.Pod, node string) string {
-	at := w.Snapshot.Node(ledger.NodeName(node))
 	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
-		if at.Doubts(need.Volume) {
+		v := w.Snapshot.Volume(need.Volume)
+		if w.Snapshot.IsUnknown(v, v.NodeVolume(ledger.NodeName(node))) {
 			return fmt.Sprintf("volume %s would not leave %s: it may be mounted there since a forced detach, until the machine is rebooted", need.Name, node)
 		}
 	}
@@ -798,7 +798,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 // pods know.
 func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
-	case p.InUse && !w.Snapshot.Node(p.Node).Lists(v.ID, p): // in doubt, which counts as in use
+	case p.MayBeInUse() && !p.InUse:
 		why := "perhaps mounted there, though its kubelet does not report it in use"
 		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now); verdict.First().Code == rules.InUseUnknown && verdict.First().Detail != "" {
 			why += ": " + verdict.First().Detail

@@ -72,7 +72,7 @@ func (e *encoder) leader(s *state, l *leader) {
 	for i := range l.nodes {
 		e.node(l.nodes[i])
 		if n := snapshot.Node(node(i + 1)); n != nil {
-			e.nodeRecord(s, n)
+			e.nodeRecord(s, snapshot, n)
 		}
 	}
 	for i := range s.config.Access {
@@ -91,7 +91,7 @@ func (e *encoder) leader(s *state, l *leader) {
 }
 
 // nodeRecord writes the leader's facts about a node, except its volumes.
-func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
+func (e *encoder) nodeRecord(s *state, snapshot ledger.Snapshot, n *ledger.Node) {
 	o := nodeObject(n.Name)
 	e.version(o, n.Version)
 	e.uid(o, n.UID)
@@ -108,16 +108,17 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.bool(n.AskedAt.IsZero(), s.leader != nil && s.leader.memory.Heard(n.Name))
 	e.look(n.Name, n.NextNumber())
 	for i := range s.config.Access {
-		t := n.Trace(volume(i + 1))
 		_, _, why := n.UnstageFailures(volume(i + 1))
 		e.text(why)
 		made, next := n.Calls(volume(i + 1))
 		e.look(n.Name, made)
 		e.look(n.Name, next)
-		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
-		e.text(t.Boot)
-		e.text(t.OrBoot)
-		e.text(t.LastBoot)
+		if v := snapshot.Volume(volume(i + 1)); v != nil {
+			for _, b := range v.NodeVolume(n.Name).SawUnknown() {
+				e.text(b.BootID)
+			}
+		}
+		e.text(n.LastBoot().BootID)
 	}
 }
 
@@ -244,7 +245,7 @@ func (e *encoder) step(s rules.Step) {
 	e.text(s.Volume.Handle)
 	e.text(string(s.Node))
 	e.text(s.Rule)
-	e.bool(s.Doubted, s.WhileReady, s.Vacant.IsZero())
+	e.bool(s.Unknown, s.WhileReady, s.Vacant.IsZero())
 	e.byte(byte(s.Limit))
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)

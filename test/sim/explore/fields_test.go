@@ -250,7 +250,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Unknown WhileReady Vacant Limit", map[string]string{"Successor": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -314,7 +314,9 @@ func ledgerFields() map[string]fields {
 		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent CreateFailed Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent CreateFailed Unlisted first odd idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.odd":        {"had unknown", nil},
+		"ledger.Boot":       {"BootID", map[string]string{"SystemUUID": "a node has one machine"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
@@ -327,13 +329,12 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
-			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "machine": same, "MachineAt": same, "CutBefore": never, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread last Word AskedAt calls attempts FencedAt", map[string]string{
+			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "MachineAt": same, "CutBefore": never, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event", "counted": "it follows from the rest",
 		}},
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
 		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
-		"ledger.doubt":           {"volume boot orBoot listed", map[string]string{"machine": "a node has one machine"}},
 		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "Occupied": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord":     {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{

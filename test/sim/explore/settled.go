@@ -82,7 +82,7 @@ func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
-		return (n == "" || p.Node == n) && rules.Doubted(known, v, &p)
+		return (n == "" || p.Node == n) && known.IsUnknown(v, &p)
 	})
 }
 

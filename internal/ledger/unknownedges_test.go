@@ -18,84 +18,6 @@ func ledgerOf(nodes ...NodeState) *Ledger {
 	return l
 }
 
-// A doubt is of the Node's present machine and boot only if both are known and equal; and Lists is the
-// Node's last list, regardless of doubts.
-func TestWhereAndWhatIsListed(t *testing.T) {
-	for name, test := range map[string]struct {
-		machine, boot string
-		is            NodeState
-		want          bool
-	}{
-		"the same":                   {"m", "b", NodeState{SystemUUID: "m", BootID: "b"}, true},
-		"another machine":            {"m", "b", NodeState{SystemUUID: "z", BootID: "b"}, false},
-		"another boot":               {"m", "b", NodeState{SystemUUID: "m", BootID: "c"}, false},
-		"no machine is known":        {"", "b", NodeState{SystemUUID: "", BootID: "b"}, false},
-		"no boot is known":           {"m", "", NodeState{SystemUUID: "m", BootID: ""}, false},
-		"neither is":                 {"", "", NodeState{}, false},
-		"the Node names no machine":  {"m", "b", NodeState{BootID: "b"}, false},
-		"none is, and the Node does": {"", "b", NodeState{SystemUUID: "m", BootID: "b"}, false},
-	} {
-		n := &Node{NodeState: test.is, doubts: []doubt{{volume: edge, machine: test.machine, boot: test.boot}}}
-		if got := n.DoubtedHere(edge); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-		if n.DoubtedHere(edge2) {
-			t.Errorf("%s: of another volume", name)
-		}
-	}
-	for name, test := range map[string]struct {
-		n    *Node
-		p    *NodeVolume
-		want bool
-	}{
-		"listed":                       {&Node{}, &NodeVolume{InUse: true}, true},
-		"not listed":                   {&Node{}, &NodeVolume{}, false},
-		"nothing is there":             {&Node{}, nil, false},
-		"in doubt, and listed":         {&Node{doubts: []doubt{{volume: edge, listed: true}}}, &NodeVolume{}, true},
-		"in doubt, and not listed":     {&Node{doubts: []doubt{{volume: edge}}}, &NodeVolume{InUse: true}, false},
-		"nobody knows the node":        {nil, &NodeVolume{InUse: true}, true},
-		"nobody knows either":          {nil, nil, false},
-		"another volume is in doubt":   {&Node{doubts: []doubt{{volume: edge2}}}, &NodeVolume{InUse: true}, true},
-		"another is, nothing is there": {&Node{doubts: []doubt{{volume: edge2, listed: true}}}, nil, false},
-	} {
-		if got := test.n.Lists(edge, test.p); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-// A volume in doubt because of two boots, or two machines, is at no known one; one of the two may have no
-// recorded machine.
-func TestDoubtOfBoth(t *testing.T) {
-	for name, test := range map[string]struct {
-		was, other doubt
-		want       [2]string
-	}{
-		"the same":                            {doubt{machine: "m", boot: "b"}, doubt{machine: "m", boot: "b"}, [2]string{"m", "b"}},
-		"another boot":                        {doubt{machine: "m", boot: "b"}, doubt{machine: "m", boot: "c"}, [2]string{OtherMachine, ""}},
-		"another machine":                     {doubt{machine: "m", boot: "b"}, doubt{machine: "z", boot: "b"}, [2]string{OtherMachine, ""}},
-		"the first has no machine":            {doubt{boot: "b"}, doubt{machine: "z", boot: "b"}, [2]string{"z", "b"}},
-		"the second has none":                 {doubt{machine: "m", boot: "b"}, doubt{boot: "b"}, [2]string{"m", "b"}},
-		"neither has one":                     {doubt{boot: "b"}, doubt{boot: "b"}, [2]string{"", "b"}},
-		"the first has none, of another boot": {doubt{boot: "b"}, doubt{machine: "z", boot: "c"}, [2]string{OtherMachine, ""}},
-	} {
-		l := ledgerOf(NodeState{Name: "n", UID: "u", Version: "1"})
-		rec := l.node("n")
-		test.was.volume = edge
-		rec.doubts = []doubt{test.was}
-		before := l.Snapshot()
-		l.begin(time.Unix(1000, 0))
-		l.doubtBoth(l.facts.nodes.get("n"), edge, test.other)
-		l.doubtBoth(l.facts.nodes.get("n"), edge2, test.other) // not in doubt
-		if machine, boot := l.Snapshot().Node("n").DoubtedAt(edge); [2]string{machine, boot} != test.want || l.Snapshot().Node("n").Doubts(edge2) {
-			t.Errorf("%s: at %q in %q", name, machine, boot)
-		}
-		if machine, boot := before.Node("n").DoubtedAt(edge); machine != test.was.machine || boot != test.was.boot {
-			t.Errorf("%s: an older snapshot has it at %q in %q", name, machine, boot)
-		}
-	}
-}
-
 // A hold tells of an earlier Node if that is gone, or the Node or machine is another one now, and its boot
 // may last.
 func TestGrantedForANodeBefore(t *testing.T) {
@@ -161,7 +83,7 @@ func TestAnotherBootOrMachine(t *testing.T) {
 		if got := anotherBoot(test.n, test.f); got != test.boot {
 			t.Errorf("%s: another boot: %t", name, got)
 		}
-		if got := anotherMachine(test.n, test.f); got != test.machine {
+		if got := test.f.Boot().IsOfAnother(test.n); got != test.machine {
 			t.Errorf("%s: another machine: %t", name, got)
 		}
 	}
@@ -190,7 +112,7 @@ func TestDoubtOfWhatWasTaken(t *testing.T) {
 		at     [2]string
 	}{
 		"as it is":                         {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(same)}}, true, [2]string{"m", "b"}},
-		"written before machines were":     {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.SystemUUID = "" })}}, true, [2]string{"m", "b"}},
+		"written before machines were":     {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.SystemUUID = "" })}}, true, [2]string{"", "b"}},
 		"before, of another Node":          {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.SystemUUID, f.NodeUID = "", "v" })}}, true, [2]string{"", "b"}},
 		"of another machine by now":        {edge, []Event{node("z", "b"), attached}, Hold{Fences: []Fence{entry(same)}}, true, [2]string{"m", "b"}},
 		"its boot is over":                 {edge, []Event{node("m", "c"), attached}, Hold{Fences: []Fence{entry(same)}}, false, [2]string{}},
@@ -213,78 +135,10 @@ func TestDoubtOfWhatWasTaken(t *testing.T) {
 		test.hold.Version = "1"
 		l.Apply(time.Unix(1000, 0), HoldSeen{Volume: test.volume, Hold: test.hold})
 		l.Apply(time.Unix(1000, 0), HoldsInDoubt{})
-		n := l.Snapshot().Node("n")
-		machine, boot := n.DoubtedAt(test.volume)
-		if n.Doubts(test.volume) != test.want || [2]string{machine, boot} != test.at {
-			t.Errorf("%s: doubted: %t, at %q in %q", name, n.Doubts(test.volume), machine, boot)
+		machine, boot := unknownAt(l, test.volume, "n")
+		if isUnknown(l, test.volume, "n") != test.want || [2]string{machine, boot} != test.at {
+			t.Errorf("%s: doubted: %t, at %q in %q", name, isUnknown(l, test.volume, "n"), machine, boot)
 		}
-	}
-}
-
-// A volume granted for a former Node counts as listed if its kubelet lists it, or has not reported.
-func TestListedOfANodeBefore(t *testing.T) {
-	for name, test := range map[string]struct {
-		facts []Event
-		want  bool
-	}{
-		"it has reported": {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true}}, false},
-		"it lists it":     {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: []VolumeID{edge}}}, true},
-		"it has not":      {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue}}, true},
-		"no Node":         {nil, true},
-	} {
-		l := ledgerOf()
-		for _, e := range append(test.facts, proofAttachment(edge, "n", "a", "1"), HoldSeen{Volume: edge, Hold: Hold{Version: "1", Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b"}}, HoldsInDoubt{}) {
-			l.Apply(time.Unix(1000, 0), e)
-		}
-		s := l.Snapshot()
-		if n := s.Node("n"); !n.Doubts(edge) || n.Lists(edge, s.Volume(edge).NodeVolume("n")) != test.want {
-			t.Errorf("%s: listed: %t", name, !test.want)
-		}
-	}
-}
-
-// A list with a volume in doubt voids proofs by the kubelet's report, not by force; each change of its
-// entry touches the volume. Older snapshots stay the same.
-func TestHeardListsOfDoubts(t *testing.T) {
-	for name, test := range map[string]struct {
-		was, is bool // listed
-		proof   Proof
-		void    bool
-	}{
-		"it is listed":               {false, true, Proof{Stage: ProofUnreported}, true},
-		"listed, and by force":       {false, true, Proof{Stage: ProofUnreported, Forced: true}, false},
-		"it is not":                  {false, false, Proof{Stage: ProofUnreported}, false},
-		"it is not any more":         {true, false, Proof{Stage: ProofUnreported}, false},
-		"it is still":                {true, true, Proof{Stage: ProofUnreported}, true},
-		"listed, nothing was proved": {false, true, Proof{}, true},
-	} {
-		l := spoken(edge)
-		l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: test.was}, {volume: edge2, boot: "b"}} // the second is not there
-		l.changeNodeVolume(time.Unix(1000, 0), &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = test.proof })
-		before := l.Snapshot()
-		l.begin(time.Unix(1000, 0))
-		var inUse []VolumeID
-		if test.is {
-			inUse = []VolumeID{edge, edge2}
-		}
-		var touched Touched
-		l.hear(time.Unix(1000, 0), &touched, "n", inUse)
-		s := l.Snapshot()
-		if got := s.Volume(edge).NodeVolume("n").Proof == (Proof{}); got != test.void || s.Node("n").Lists(edge, nil) != test.is {
-			t.Errorf("%s: void: %t", name, got)
-		}
-		if got := slices.Contains(touched.Volumes, edge); got != (test.was != test.is) && !test.void {
-			t.Errorf("%s: touched: %t", name, got)
-		}
-		if before.Node("n").Lists(edge, nil) != test.was {
-			t.Errorf("%s: an older snapshot has changed", name)
-		}
-	}
-	l := spoken(edge)
-	l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: true}}
-	var touched Touched
-	if l.hear(time.Unix(1000, 0), &touched, "n", nil); !slices.Contains(touched.Volumes, edge) {
-		t.Errorf("a volume that is not listed any more is not touched: %+v", touched)
 	}
 }
 
@@ -372,46 +226,74 @@ func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 		} {
 			l.Apply(start, e)
 		}
-		if !l.Snapshot().Node("n").Doubts(v) {
+		if !isUnknown(l, v, "n") {
 			t.Errorf("%s: nothing is doubted before", name)
 		}
 		touched := l.Apply(start, last)
-		if l.Snapshot().Node("n").Doubts(v) || !slices.Contains(touched.Volumes, v) {
-			t.Errorf("%s: doubted: %t, touched: %t", name, l.Snapshot().Node("n").Doubts(v), slices.Contains(touched.Volumes, v))
+		if isUnknown(l, v, "n") || !slices.Contains(touched.Volumes, v) {
+			t.Errorf("%s: doubted: %t, touched: %t", name, isUnknown(l, v, "n"), slices.Contains(touched.Volumes, v))
 		}
 	}
 }
 
-// A machine is in one boot at a time: a volume that it may have mounted in either of two boots is in doubt
-// in the Node's present boot, and in no third boot. With a clone of the machine, no boot of it tells.
-func TestDoubtInEitherBoot(t *testing.T) {
+// A boot is the Node's present one only if machine and boot are known and equal.
+func TestBootIsTheNodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		boot Boot
+		is   NodeState
+		want bool
+	}{
+		"the same":                   {Boot{"m", "b"}, NodeState{SystemUUID: "m", BootID: "b"}, true},
+		"another machine":            {Boot{"m", "b"}, NodeState{SystemUUID: "z", BootID: "b"}, false},
+		"another boot":               {Boot{"m", "b"}, NodeState{SystemUUID: "m", BootID: "c"}, false},
+		"no machine is known":        {Boot{"", "b"}, NodeState{BootID: "b"}, false},
+		"no boot is known":           {Boot{"m", ""}, NodeState{SystemUUID: "m"}, false},
+		"neither is":                 {Boot{}, NodeState{}, false},
+		"the Node names no machine":  {Boot{"m", "b"}, NodeState{BootID: "b"}, false},
+		"none is, and the Node does": {Boot{"", "b"}, NodeState{SystemUUID: "m", BootID: "b"}, false},
+	} {
+		if got := test.boot.Is(&Node{NodeState: test.is}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (Boot{"m", "b"}).Is(nil) {
+		t.Error("the boot of no node")
+	}
+}
+
+// A volume may be mounted in each boot that its hold or this process names, except in boots that are over.
+// With a clone of the machine, no boot of it tells.
+func TestUnknownInSeveralBoots(t *testing.T) {
 	hold := HoldSeen{edge, Hold{Version: "1", Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "granted",
 		Fences: []Fence{{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "fenced", Attachment: proofUID("a"), InUse: true}}}}
 	node := func(name NodeName, boot string) Event {
 		return NodeState{Name: name, UID: "w", Version: "1", SystemUUID: "m", BootID: boot, Ready: ReadyTrue, Reporting: true}
 	}
 	for name, test := range map[string]struct {
-		then            []Event
-		machine, boot   string
-		doubted, either bool
+		then []Event
+		want []string
+		here bool
 	}{
-		"no Node":                     {nil, "m", "fenced", true, true},
-		"a Node that names no boot":   {[]Event{node("n", "")}, "m", "fenced", true, true},
-		"the boot of the grant":       {[]Event{node("n", "granted")}, "m", "granted", true, false},
-		"the boot of the doubt":       {[]Event{node("n", "fenced")}, "m", "fenced", true, false},
-		"a third boot":                {[]Event{node("n", "third")}, "", "", false, false},
-		"a third boot after one":      {[]Event{node("n", "granted"), NodeGone{"n"}, node("n", "third")}, "", "", false, false},
-		"a third boot beside a clone": {[]Event{node("clone", "z"), node("n", "third")}, "m", "fenced", true, true},
+		"no Node":                     {nil, []string{"granted", "fenced"}, false},
+		"a Node that names no boot":   {[]Event{node("n", "")}, []string{"granted", "fenced"}, false},
+		"the boot of the grant":       {[]Event{node("n", "granted")}, []string{"granted"}, true},
+		"the boot of the entry":       {[]Event{node("n", "fenced")}, []string{"fenced"}, true},
+		"a third boot":                {[]Event{node("n", "third")}, nil, false},
+		"a third boot after one":      {[]Event{node("n", "granted"), NodeGone{"n"}, node("n", "third")}, nil, false},
+		"a third boot beside a clone": {[]Event{node("clone", "z"), node("n", "third")}, []string{"granted", "fenced"}, false},
 	} {
 		l := New()
 		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: edge})
-		for _, e := range append([]Event{proofAttachment(edge, "n", "a", "1"), hold, HoldsInDoubt{}, Complete{}}, test.then...) {
+		for _, e := range append([]Event{proofAttachment(edge, "n", "a", "1"), hold, Complete{}}, test.then...) {
 			l.Apply(start, e)
 		}
-		n := l.Snapshot().Node("n")
-		machine, boot := n.DoubtedAt(edge)
-		if machine != test.machine || boot != test.boot || n.Doubts(edge) != test.doubted || n.DoubtedInEither(edge) != test.either {
-			t.Errorf("%s: at %q in %q, doubted %t, in either %t", name, machine, boot, n.Doubts(edge), n.DoubtedInEither(edge))
+		s := l.Snapshot()
+		var got []string
+		for _, b := range s.Unknown(s.Volume(edge), s.Volume(edge).NodeVolume("n")) {
+			got = append(got, b.BootID)
+		}
+		if !slices.Equal(got, test.want) || s.IsUnknownHere(s.Volume(edge), s.Volume(edge).NodeVolume("n")) != test.here {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
