@@ -78,7 +78,10 @@ func (s *NodeState) SameHealth(other *NodeState) bool {
 // last state. known: that state was of the same object.
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
-	stale := l.seeBoot(now, t, was, s)
+	stale := false
+	if was.UID != s.UID || was.BootID != s.BootID || was.SystemUUID != s.SystemUUID || was.ProviderID != s.ProviderID {
+		stale = l.seeBoot(now, t, was, s)
+	}
 	// First the present entries, then the missing ones: a place that stays is never lost in between, and
 	// its clock continues.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })

@@ -173,16 +173,10 @@ func (l *Ledger) abandon(now time.Time, t *Touched, n *Node, another bool) {
 	for _, v := range n.At() {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		there := p.HasAttachments() || p.Left || p.WithoutAttachment()
-		if there && !p.outlived() && (p.Reported || p.ReportSent || p.Unlisted && another || p.InUse && len(p.SawUnknown()) == 0) {
+		if there && (p.Reported || p.ReportSent || p.Unlisted && another || p.InUse && len(p.SawUnknown()) == 0) {
 			l.makeUnknown(now, t, v, n.Name, n.last)
 		}
 	}
-}
-
-// outlived says whether the volume is reported here for an attachment that was seen to go, without a
-// successor: mounts of that attachment are harmless. An unknown attachment says less: it may be unseen.
-func (p *NodeVolume) outlived() bool {
-	return p.Lapsed && !p.HasAttachments() && !p.MayBeMounted()
 }
 
 // seeTaken counts volumes as unknown that a Node's new state no longer reports, though they may be in use
