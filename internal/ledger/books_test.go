@@ -27,7 +27,7 @@ func TestBooks(t *testing.T) {
 			case 0:
 				e = Complete{}
 			case 1:
-				e = HoldsInDoubt{}
+				e = TookOver{}
 			}
 			t.Logf("%T%+v", e, e)
 			l.Apply(now, e)

@@ -184,7 +184,7 @@ func TestFenceOfTheMachineBefore(t *testing.T) {
 		for _, e := range []Event{
 			Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: v, Attached: true}, n,
 			HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "x", BootID: "b1", SystemUUID: machine, Attachment: "a", Rule: "AfterPodGone", InUse: true}}}},
-			HoldsInDoubt{},
+			TookOver{},
 		} {
 			l.Apply(now, e)
 		}

@@ -98,10 +98,10 @@ type GrantResolved struct {
 	UID, Version string
 }
 
-// HoldsInDoubt says that this process begins to lead. It does not know which volumes earlier leaders reported
+// TookOver says that this process begins to lead. It does not know which volumes earlier leaders reported
 // at nodes that are gone since (Fence.Reported), nor which volumes tickets had at nodes that fell silent.
 // Both are possible from here on, also if the holds change.
-type HoldsInDoubt struct{}
+type TookOver struct{}
 
 // HoldBoots says whether the API server drops the bootID from VolumeHolds, since its definition of them is
 // older than this process. Then no step waits for a hold with a boot.

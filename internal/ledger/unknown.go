@@ -18,16 +18,16 @@ import (
 //   - another machine has the node's name, and says nothing of the first one;
 //   - the volume left volumesAttached by force, or by another component, while it may have been mounted.
 //
-// One of these ends it:
-//   - another boot of that machine (facts.bootOver), since a boot ends all mounts;
-//   - two looks of moorage-node in that boot that find nothing, while the volume is out of volumesAttached
-//     (docs/decisions/0042);
-//   - the end of the attachment: its mounts can't write any more. It does not count if the attacher may have
-//     left the volume attached (NodeVolume.Left). When the volume comes back to that boot, its VolumeHold
-//     still tells (Fence). For a volume without attachments the hold gives the volume to another node.
+// The volume is known again after one of these events:
+//   - The machine boots anew (facts.bootOver), since a boot ends all mounts.
+//   - moorage-node looks twice in the same boot, while the volume is out of volumesAttached, and finds nothing
+//     (docs/decisions/0042).
+//   - The attachment ends, and its mounts can't write any more. The event does not count if the attacher may
+//     have left the volume attached (NodeVolume.Left). When the volume comes back to the same boot, its
+//     VolumeHold still tells (Fence). A volume without attachments is known when its hold names another node.
 //
-// Three facts tell in which boot the volume may be mounted: the boot of the volume's grant in its hold, the
-// hold's entry about a forced detach, and what this process saw (NodeVolume.SawUnknown).
+// The boot of a possible mount has three sources: the hold's grant, the hold's entry about a forced detach,
+// and the memory of this process (NodeVolume.SawUnknown).
 
 // Boot is a boot of a machine. An empty SystemUUID was never reported; OtherMachine stands for several
 // machines. An empty BootID is unknown.
@@ -46,10 +46,10 @@ func (b Boot) IsOfAnother(n *Node) bool {
 // Boot is the node's machine and boot, as it reports them.
 func (n *Node) Boot() Boot { return Boot{n.SystemUUID, n.BootID} }
 
-// Boot is the machine and boot for which the volume was granted.
+// Boot is the machine and boot of the grant.
 func (h *Hold) Boot() Boot { return Boot{h.SystemUUID, h.BootID} }
 
-// Boot is the machine and boot from which the volume was taken.
+// Boot is the machine and boot of the forced detach.
 func (f Fence) Boot() Boot { return Boot{f.SystemUUID, f.BootID} }
 
 // Unknown lists the boots in which a volume may be mounted at a node, although the kubelet's list does not
@@ -114,8 +114,8 @@ func (l *Ledger) makeUnknown(now time.Time, t *Touched, v VolumeID, n NodeName, 
 	}
 }
 
-// trust ends what this process saw about a volume: its attachment at the node is gone, or moorage-node has
-// found nothing. A volume that may have been left is still unknown.
+// trust forgets the boots that this process saw: the attachment at the node is gone, or moorage-node has found
+// nothing. A volume that may have been left is still unknown.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && !p.Left && len(p.SawUnknown()) > 0 {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.setUnknown(nil) })
@@ -195,7 +195,7 @@ func (l *Ledger) seeTaken(now time.Time, t *Touched, n NodeName, reported []Volu
 	}
 }
 
-func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
+func (TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 	type at struct {
 		volume VolumeID
 		node   NodeName

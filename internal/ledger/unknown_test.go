@@ -48,7 +48,7 @@ func TestTicketInDoubt(t *testing.T) {
 // A new leader, and a process that sees the volume leave volumesAttached, doubt the node from which the
 // hold says its volume was taken by force, for the fence's attachment and boot, and if the volume may have
 // been in use.
-func TestHoldsInDoubt(t *testing.T) {
+func TestTookOver(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	fence := Fence{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", Rule: "AfterPodGone", InUse: true}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -80,7 +80,7 @@ func TestHoldsInDoubt(t *testing.T) {
 			return l
 		}
 		l := begin()
-		l.Apply(now, HoldsInDoubt{})
+		l.Apply(now, TookOver{})
 		if isUnknown(l, v, "n") != test.leads {
 			t.Errorf("%s: doubted by a new leader: %t", name, !test.leads)
 		}
@@ -113,7 +113,7 @@ func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 		for _, e := range []Event{
 			proofAttachment(v, "n", "a", "1"),
 			HoldSeen{Volume: v, Hold: Hold{Version: "1", Node: "n", NodeUID: "first", SystemUUID: "m1", BootID: "b1"}},
-			node("second", "1", "m2", "b2", test.inUse...), Complete{}, HoldsInDoubt{},
+			node("second", "1", "m2", "b2", test.inUse...), Complete{}, TookOver{},
 		} {
 			l.Apply(now, e)
 		}
@@ -199,7 +199,7 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 		Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true},
 		PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v},
 		HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", BootID: "b", Attachment: "a", InUse: true}}}},
-		HoldsInDoubt{},
+		TookOver{},
 	} {
 		l.Apply(now, e)
 	}
@@ -223,7 +223,7 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 		hold.Stays = stays
 		l := New()
 		for _, e := range []Event{
-			node, va, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, HoldsInDoubt{},
+			node, va, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, TookOver{},
 			AttachmentGone{Name: va.Name},
 		} {
 			l.Apply(now, e)
@@ -232,7 +232,7 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 			t.Errorf("%s: doubted by who saw the attachment go: %t", name, got)
 		}
 		l = New()
-		for _, e := range []Event{node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, HoldsInDoubt{}} {
+		for _, e := range []Event{node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, TookOver{}} {
 			l.Apply(now, e)
 		}
 		if got := isUnknown(l, v, "n"); got != stays {
@@ -542,7 +542,7 @@ func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
 	force := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	taken := Fence{Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "b", Attachment: proofUID("a"), Rule: "AfterUnreachable", InUse: true}
-	leads := []Event{attached, HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{taken}}}, HoldsInDoubt{}}
+	leads := []Event{attached, HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{taken}}}, TookOver{}}
 	other := []Event{node("u", "1", "m", "b", true, v), attached, NodeGone{"n"}, node("w", "7", "z", "d", true), NodeGone{"n"}}
 	booted := append(slices.Clip(other), node("x", "8", "z", "e", false), NodeGone{"n"})
 	for name, test := range map[string]struct {

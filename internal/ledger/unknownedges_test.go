@@ -134,7 +134,7 @@ func TestDoubtOfWhatWasTaken(t *testing.T) {
 		}
 		test.hold.Version = "1"
 		l.Apply(time.Unix(1000, 0), HoldSeen{Volume: test.volume, Hold: test.hold})
-		l.Apply(time.Unix(1000, 0), HoldsInDoubt{})
+		l.Apply(time.Unix(1000, 0), TookOver{})
 		machine, boot := unknownAt(l, test.volume, "n")
 		if isUnknown(l, test.volume, "n") != test.want || [2]string{machine, boot} != test.at {
 			t.Errorf("%s: doubted: %t, at %q in %q", name, isUnknown(l, test.volume, "n"), machine, boot)

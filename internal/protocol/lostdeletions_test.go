@@ -129,7 +129,7 @@ func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 			break
 		}
 		for _, task := range tasks {
-			if task.Doubts {
+			if task.TookOver {
 				p.play(t, task)
 				renewed := asks
 				renewed.Version, renewed.Epoch = "2", 7

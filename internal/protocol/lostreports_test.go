@@ -227,7 +227,7 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 	again = next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
 	again.writesHolds(t)
-	after := iscsiWorld(inBoot(secondNode("9"), "again", "b"), ledger.HoldSeen{Volume: iscsi, Hold: *again.ledger.Snapshot().Volume(iscsi).Hold}, ledger.HoldsInDoubt{})
+	after := iscsiWorld(inBoot(secondNode("9"), "again", "b"), ledger.HoldSeen{Volume: iscsi, Hold: *again.ledger.Snapshot().Volume(iscsi).Hold}, ledger.TookOver{})
 	if !isUnknown(after.ledger.Snapshot(), iscsi, "n2") {
 		t.Errorf("the boot that may have it mounted made the Node again, the leader has changed, and its word is believed: %+v", after.ledger.Snapshot().Volume(iscsi).Hold)
 	}

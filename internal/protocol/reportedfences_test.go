@@ -40,7 +40,7 @@ func (p *player) holdNow() *ledger.Hold {
 func (p *player) leaderAfter(more ...ledger.Event) *player {
 	events := []ledger.Event{ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.NodeGone{Name: "n2"},
 		node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" })}
-	next := iscsiWorld(append(append(events, more...), ledger.HoldsInDoubt{})...)
+	next := iscsiWorld(append(append(events, more...), ledger.TookOver{})...)
 	next.now = p.now
 	return next
 }
@@ -123,7 +123,7 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	next := newPlayer(node("1"), other("10", iscsi),
 		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
 		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{},
-		ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.HoldsInDoubt{})
+		ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.TookOver{})
 	for range 5 {
 		next.writesHolds(t)
 		for _, s := range next.plan(rules.Arbiter{}, iscsi) {
@@ -258,7 +258,7 @@ func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 	h.Version = "100000"
 	next := iscsiWorld(ledger.NodeGone{Name: "n1"}, third, ledger.HoldSeen{Volume: iscsi, Hold: h}, iscsiPod("q", "n3"))
 	next.now = p.now
-	next.ledger.Apply(next.now, ledger.HoldsInDoubt{})
+	next.ledger.Apply(next.now, ledger.TookOver{})
 	n1 := next.now
 	for range 20 {
 		next.settles(t, standalone)
@@ -365,7 +365,7 @@ func TestFenceOfForceIsNoReport(t *testing.T) {
 	next := newPlayer(third("6", iscsi), secondNode("1"), policy,
 		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessNode, Claim: key},
 		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{},
-		iscsiPod("q", "n3"), ledger.NodeGone{Name: "n1"}, ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.HoldsInDoubt{})
+		iscsiPod("q", "n3"), ledger.NodeGone{Name: "n1"}, ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.TookOver{})
 	next.settles(t, standalone)
 	// q ends, and r comes at n2
 	next.ledger.Apply(next.now, ledger.PodGone{UID: "q"})
@@ -524,7 +524,7 @@ func TestFenceKeepsBootAndMachine(t *testing.T) {
 	n3 := node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" })
 	last := iscsiWorld(n3, ledger.HoldSeen{Volume: iscsi, Hold: *next.holdNow()}, ledger.NodeGone{Name: "n2"}, iscsiPod("q", "n3"))
 	last.now = next.now
-	last.ledger.Apply(last.now, ledger.HoldsInDoubt{})
+	last.ledger.Apply(last.now, ledger.TookOver{})
 	last.ledger.Apply(last.now, inBoot(secondNode("9"), "again", "c"))
 	for range 60 {
 		last.settles(t, standalone)

@@ -24,11 +24,11 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
 		}
 	}
-	if len(tasks) == 0 && !m.doubted {
+	if len(tasks) == 0 && !m.tookOver {
 		tasks = m.nodesBefore(s)
 	}
-	if len(tasks) == 0 && !m.doubted {
-		tasks = append(tasks, Task{Doubts: true})
+	if len(tasks) == 0 && !m.tookOver {
+		tasks = append(tasks, Task{TookOver: true})
 	}
 	return tasks
 }
@@ -59,10 +59,10 @@ func withoutAttachments(s ledger.Snapshot) bool {
 	return false
 }
 
-// doubt tells the ledger of volumes that earlier leaders took by force.
-func (m *Memory) doubt(t Task) (Task, Move) {
-	m.doubted = true
-	return t.end(Finished, "", ledger.HoldsInDoubt{})
+// tookOverNow tells the ledger that this process begins to lead.
+func (m *Memory) tookOverNow(t Task) (Task, Move) {
+	m.tookOver = true
+	return t.end(Finished, "", ledger.TookOver{})
 }
 
 // Doubts is told to the ledger when a term with decisions on tickets begins and all of them were listed:
@@ -88,7 +88,7 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 }
 
 // nodeAnswered follows the read of a Node in a take-over, already taken in. The watch may report a deleted
-// Node later, and its doubts must be known by then. It may also have reported the next Node since.
+// Node later, and its unknown volumes must be known by then. It may also have reported the next Node since.
 func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)

@@ -53,7 +53,7 @@ func TestTakeOverOfAHoldThatStaysNowhere(t *testing.T) {
 			}
 		}
 	}
-	if tasks := p.memory.TakeOver(p.ledger.Snapshot()); len(tasks) != 1 || !tasks[0].Doubts {
+	if tasks := p.memory.TakeOver(p.ledger.Snapshot()); len(tasks) != 1 || !tasks[0].TookOver {
 		t.Error("the take-over does not come to its end")
 	}
 }

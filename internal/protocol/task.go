@@ -27,8 +27,8 @@ type Task struct {
 	// order. Done entries leave the list.
 	Proofs []Request
 	Commit Request
-	// Doubts has the ledger doubt volumes that were taken by force.
-	Doubts bool
+	// TookOver has the ledger know that this process begins to lead (ledger.TookOver).
+	TookOver bool
 
 	// Sent is the request in flight, or the last that was answered.
 	Sent Request
@@ -100,7 +100,7 @@ type Memory struct {
 	confirmed set[string]
 	listed    set[Kind]            // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
-	doubted   bool
+	tookOver  bool
 	// heard are the nodes whose NodeVolumes this process has read, with all orders of former leaders, and
 	// has sent no order to since. Orders are this process's own.
 	heard  set[ledger.NodeName]

@@ -110,8 +110,8 @@ func decide(t *ledger.Ticket, phase ledger.TicketPhase, v rules.Verdict) Request
 // advance makes the next request of a task about a ticket, or of a take-over.
 func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
-	case t.Doubts:
-		return m.doubt(t)
+	case t.TookOver:
+		return m.tookOverNow(t)
 	case t.Sent.Do == DecideTicket: // unanswered, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))

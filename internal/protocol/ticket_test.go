@@ -287,7 +287,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("%d tasks are left", left)
 	}
 	check(t, got, "list tickets", "failed", "list attachments", "finished", "list holds", "finished", "list pvs", "finished", "list tickets", "finished",
-		"tell HoldsInDoubt", "finished")
+		"tell TookOver", "finished")
 	for _, e := range Doubts(p.ledger.Snapshot()) {
 		p.ledger.Apply(p.now, e)
 	}
@@ -336,7 +336,7 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 			}
 			check(t, got, test.lines...)
 			tasks := p.memory.TakeOver(p.ledger.Snapshot())
-			if len(tasks) != 1 || !tasks[0].Doubts {
+			if len(tasks) != 1 || !tasks[0].TookOver {
 				t.Fatalf("it is not done with reading: %+v", tasks)
 			}
 			p.play(t, tasks[0])

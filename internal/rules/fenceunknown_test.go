@@ -16,7 +16,7 @@ func TestFenceOfANodeThatNobodyKnows(t *testing.T) {
 		ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,
 		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}},
 	}
-	p := plannerOf(t, Arbiter{}, ledger.Detached, hold, ledger.Complete{}, ledger.HoldsInDoubt{}, nodeAs("dead"), ticket)
+	p := plannerOf(t, Arbiter{}, ledger.Detached, hold, ledger.Complete{}, ledger.TookOver{}, nodeAs("dead"), ticket)
 	if v := (Arbiter{}).Satisfied(p.snapshot, p.snapshot.Ticket(ticket.ID), auditTime); v.Allowed() {
 		t.Error("it is told that the volume is at no node")
 	}

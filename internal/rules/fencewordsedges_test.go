@@ -72,7 +72,7 @@ func TestDoubtedFenceTells(t *testing.T) {
 	fence := func(machine, boot string) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: "well", NodeUID: "v", SystemUUID: machine, BootID: boot, Attachment: "awell", InUse: true}}}
 	}
-	unknown := []ledger.Event{madeAt("well"), ledger.HoldsInDoubt{}}
+	unknown := []ledger.Event{madeAt("well"), ledger.TookOver{}}
 	for name, test := range map[string]struct {
 		hold  ledger.Hold // as in the API, at no node
 		is    ledger.Hold // as planned

@@ -240,7 +240,7 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 	return inBoots(f, boots)
 }
 
-// inBoots has an entry name the boot in which the volume may be mounted.
+// inBoots writes the boot of a possible mount into an entry.
 func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
 	f.SystemUUID, f.BootID = boots[0].SystemUUID, boots[0].BootID
 	if slices.ContainsFunc(boots, func(b ledger.Boot) bool { return b != boots[0] }) {

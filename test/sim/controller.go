@@ -208,7 +208,7 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
 	tasks := c.memory.TakeOver(c.observer.snapshot())
-	for len(tasks) > 0 && tasks[0].Doubts {
+	for len(tasks) > 0 && tasks[0].TookOver {
 		c.do(tasks[0], func(protocol.End) {})
 		for _, e := range protocol.Doubts(c.observer.snapshot()) {
 			c.observer.apply(e)

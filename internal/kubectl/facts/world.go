@@ -93,7 +93,7 @@ func NewWorld(o Objects, now time.Time) *World {
 	w.takeNodes(l)
 	w.takeUsers(l)
 	if w.holdsKept { // about forced detaches this process knows no more than a new leader
-		l.Apply(now, ledger.HoldsInDoubt{})
+		l.Apply(now, ledger.TookOver{})
 	}
 	w.Snapshot = l.Snapshot()
 	w.takeWords()

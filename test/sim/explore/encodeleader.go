@@ -211,7 +211,7 @@ func (e *encoder) task(t protocol.Task) {
 	}
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
-	e.bool(t.Announced, t.Doubts, t.Outlasted)
+	e.bool(t.Announced, t.TookOver, t.Outlasted)
 	e.byte(byte(t.Unanswered))
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {

@@ -240,9 +240,9 @@ func flowFields() map[string]fields {
 		"protocol.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"protocol.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
-			"doubted": "a leader that decides has done so",
+			"tookOver": "a leader that decides has done so",
 		}},
-		"protocol.Task":    {"Step Ticket Proofs Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
+		"protocol.Task":    {"Step Ticket Proofs Commit TookOver Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"protocol.ReadOf":  {"Kind Key All", nil},
 		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"rules.Verdict":    {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
