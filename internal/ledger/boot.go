@@ -4,6 +4,29 @@ package ledger
 
 import "time"
 
+// Boot is a boot of a machine. An empty SystemUUID was never reported; OtherMachine stands for several
+// machines. An empty BootID is unknown.
+type Boot struct{ SystemUUID, BootID string }
+
+// Is says whether a node has this boot of this machine, and has reported both.
+func (b Boot) Is(n *Node) bool {
+	return n != nil && b.SystemUUID != "" && b.BootID != "" && b == n.Boot()
+}
+
+// IsOfAnother says whether the boot is of another machine than the node names.
+func (b Boot) IsOfAnother(n *Node) bool {
+	return n != nil && b.SystemUUID != "" && n.SystemUUID != "" && b.SystemUUID != n.SystemUUID
+}
+
+// Boot is the node's machine and boot, as it reports them.
+func (n *Node) Boot() Boot { return Boot{n.SystemUUID, n.BootID} }
+
+// Boot is the machine and boot of the grant.
+func (h *Hold) Boot() Boot { return Boot{h.SystemUUID, h.BootID} }
+
+// Boot is the machine and boot of the forced detach.
+func (f Fence) Boot() Boot { return Boot{f.SystemUUID, f.BootID} }
+
 // BootOver says whether a boot of a machine is known to be over, so that all its mounts are
 // gone: see facts.bootOver.
 func (s Snapshot) BootOver(n *Node, b Boot) bool { return s.facts.bootOver(n, b) }

@@ -29,29 +29,6 @@ import (
 // The boot of a possible mount has three sources: the hold's grant, the hold's entry about a forced detach,
 // and the memory of this process (NodeVolume.SawUnknown).
 
-// Boot is a boot of a machine. An empty SystemUUID was never reported; OtherMachine stands for several
-// machines. An empty BootID is unknown.
-type Boot struct{ SystemUUID, BootID string }
-
-// Is says whether a node has this boot of this machine, and has reported both.
-func (b Boot) Is(n *Node) bool {
-	return n != nil && b.SystemUUID != "" && b.BootID != "" && b == n.Boot()
-}
-
-// IsOfAnother says whether the boot is of another machine than the node names.
-func (b Boot) IsOfAnother(n *Node) bool {
-	return n != nil && b.SystemUUID != "" && n.SystemUUID != "" && b.SystemUUID != n.SystemUUID
-}
-
-// Boot is the node's machine and boot, as it reports them.
-func (n *Node) Boot() Boot { return Boot{n.SystemUUID, n.BootID} }
-
-// Boot is the machine and boot of the grant.
-func (h *Hold) Boot() Boot { return Boot{h.SystemUUID, h.BootID} }
-
-// Boot is the machine and boot of the forced detach.
-func (f Fence) Boot() Boot { return Boot{f.SystemUUID, f.BootID} }
-
 // Unknown lists the boots in which a volume may be mounted at a node, although the kubelet's list does not
 // tell; none: the list tells.
 func (s Snapshot) Unknown(v *Volume, p *NodeVolume) []Boot { return s.facts.unknown(v, p) }
