@@ -407,6 +407,9 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	dropped := rec.dropped != "" && was.Version == rec.dropped
 	if !dropped { // what only the hold tells is still true
 		for i := range rec.NodeVolumes {
+			if rec.NodeVolumes[i].Proof.Again {
+				continue // moorage-node has found nothing, and this process deletes the hold for that
+			}
 			for _, b := range l.facts.unknown(rec, &rec.NodeVolumes[i]) {
 				l.makeUnknown(now, t, e.Volume, rec.NodeVolumes[i].Node, b)
 			}
@@ -558,6 +561,9 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		switch {
 		case n == nil || !n.Exists: // a deleted node can't take its list back
 			p.InUse = false
+			if !p.HasAttachments() {
+				p.setUnknown(nil)
+			}
 		case e.Forced && p.InUse && !unknown:
 			p.setUnknown([]Boot{n.Boot()})
 		case !e.Forced && !e.Unknown:

@@ -51,7 +51,7 @@ func (w *facts) unknown(v *Volume, p *NodeVolume) []Boot {
 	}
 	boots := p.SawUnknown()
 	if h := v.Hold; h != nil {
-		if h.Node == p.Node && p.MayBeMounted() && w.grantedBefore(h) {
+		if h.Node == p.Node && p.MayBeMounted() && w.grantedBefore(h) && !laterBoot(boots, h.Boot()) {
 			boots = withBoot(boots, h.Boot())
 		}
 		if f, found := h.Fence(p.Node); found && w.takenUnknown(p, f) {
@@ -69,6 +69,14 @@ func (w *facts) takenUnknown(p *NodeVolume, f Fence) bool {
 		return false // while the node reports it, it is not taken yet
 	}
 	return !w.bootOver(n, f.Boot()) && (!anotherBoot(n, f) || p.takenAsIs(f))
+}
+
+// laterBoot says whether a list names another boot of the same machine: what this process saw is later than
+// a grant.
+func laterBoot(list []Boot, b Boot) bool {
+	return slices.ContainsFunc(list, func(o Boot) bool {
+		return b.SystemUUID != "" && b.SystemUUID != OtherMachine && o.SystemUUID == b.SystemUUID && o.BootID != "" && o.BootID != b.BootID
+	})
 }
 
 // withBoot adds a boot to a list that snapshots may share.

@@ -28,7 +28,7 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 	}
 	boots := s.Unknown(v, p)
 	if len(boots) == 0 || slices.ContainsFunc(boots, func(b ledger.Boot) bool {
-		return !b.IsOfAnother(n) || b.BootID == "" || b.BootID == n.BootID
+		return !b.IsOfAnother(n) || b.SystemUUID == ledger.OtherMachine || b.BootID == n.BootID
 	}) {
 		return forcing{}
 	}

@@ -243,8 +243,10 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 // inBoots writes the boot of a possible mount into an entry.
 func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
 	f.SystemUUID, f.BootID = boots[0].SystemUUID, boots[0].BootID
-	if slices.ContainsFunc(boots, func(b ledger.Boot) bool { return b != boots[0] }) {
-		f.SystemUUID, f.BootID = ledger.OtherMachine, "" // no boot ends that
+	for _, b := range boots[1:] { // no boot ends that
+		if f.BootID = ""; b.SystemUUID != f.SystemUUID {
+			f.SystemUUID = ledger.OtherMachine
+		}
 	}
 	return f
 }

@@ -68,7 +68,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			switch {
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
-			case ofAnotherMachine(s, v, p):
+			case ofAnotherMachine(s, v, p), noBootEnds(s, v, p):
 				reason = formerMachineReason(s, v, p, e.rule, reason)
 			case !p.HasAttachments() && !v.ID.NoAttach():
 				reason.Detail = forgetful + unattached
@@ -119,13 +119,19 @@ const unattached = ", and no VolumeAttachment of it is there"
 func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
 	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
-	if slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine || b.Is(s.Node(p.Node)) }) {
+	if slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine || b.Is(s.Node(p.Node)) }) || noBootEnds(s, v, p) {
 		reason.Detail = severalMachines
 	}
 	if !p.HasAttachments() && !v.ID.NoAttach() {
 		reason.Detail += unattached
 	}
 	return reason
+}
+
+// noBootEnds says whether a volume stays unknown after a reboot: it may be mounted in one of several boots of a
+// machine, and the hold has room for one.
+func noBootEnds(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID != "" && b.BootID == "" })
 }
 
 // forgetfulLeft is forgetful for a volume without a VolumeAttachment there.
