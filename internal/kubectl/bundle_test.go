@@ -190,24 +190,16 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// Suggestions in structured output and on the page name the same cluster.
+// Suggestions in structured output name the same cluster.
 func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
-	page := filepath.Join(t.TempDir(), "page.html")
 	bare := regexp.MustCompile(`kubectl (moorage )?(taint |get |describe |explain [a-z]+/)`)
-	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop", "-o", "json"}, {"doctor", "-o", "yaml"}, {"drain-plan", "worker-1", "-o", "json"}, {"web", "--out", page}} {
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop", "-o", "json"}, {"doctor", "-o", "yaml"}, {"drain-plan", "worker-1", "-o", "json"}} {
 		var out bytes.Buffer
 		kubectl.RunIn(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
 			append(args, "--kubeconfig", file, "--context", "prod"), kubectl.Setting{Now: func() time.Time { return now }})
 		text := out.String()
-		if args[0] == "web" {
-			raw, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(raw)
-		}
 		if found := bare.FindStringIndex(text); found != nil || !strings.Contains(text, "--context prod") {
 			t.Errorf("%v: a command stands bare, or none names the cluster: %v\n%.3000s", args, found, text[max(0, slices.Max(append(found, 0))-300):])
 		}
@@ -425,12 +417,5 @@ func TestBundleWithBadContents(t *testing.T) {
 	}
 	if _, stderr, code := ask(t, file, nil, "explain", "deployment/web"); code != 1 || strings.Contains(stderr, "server") || !strings.HasPrefix(stderr, "error: "+file) {
 		t.Errorf("exit code %d, errors %q", code, stderr)
-	}
-}
-
-func TestPageToTheOutputStream(t *testing.T) {
-	server, now := load(t, "testdata/zoo")
-	if page, stderr, code := run(t.Context(), server, now, "web", "--out", "-"); code != 0 || !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
-		t.Errorf("exit code %d, errors %q, page %.60q", code, stderr, page)
 	}
 }

@@ -3,18 +3,13 @@
 package kubectl_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -121,48 +116,6 @@ func TestWithoutMoorage(t *testing.T) {
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
 		t.Errorf("attach: exit code %d, output %q, errors %q", code, out, errs)
-	}
-}
-
-// version names this program's release where no cluster is configured or none answers. An unreadable
-// kubeconfig is an error.
-func TestVersionWithoutACluster(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	t.Setenv("KUBECONFIG", "")
-	version := func() (string, string, int) {
-		var out, errs bytes.Buffer
-		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
-		code := kubectl.RunIn(t.Context(), streams, []string{"version"}, kubectl.Setting{})
-		return out.String(), errs.String(), code
-	}
-	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "no cluster is configured") || errs != "" {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-	silent := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(silent, []byte(`{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", silent)
-	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "connection refused") || errs != "" {
-		t.Errorf("a server that does not answer: exit code %d, output %q, errors %q", code, out, errs)
-	}
-	broken := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", broken)
-	if out, errs, code := version(); code != 1 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(errs, broken) {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-}
-
-// version finds a Moorage without pods by its kinds.
-func TestVersionWithoutPods(t *testing.T) {
-	server, now := load(t, "testdata/dead-node")
-	server.Remove("pods", "shop", "db")
-	if out, errs, _ := run(t.Context(), discovering(t, server), now, "version"); !strings.Contains(out, "its CRDs are installed; no pod of it") {
-		t.Errorf("output %q, errors %q", out, errs)
 	}
 }
 

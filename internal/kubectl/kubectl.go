@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/move"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
-	"github.com/moorage-dev/moorage/internal/kubectl/version"
 	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -116,7 +115,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 		top.NewCommand(b),
 		web.NewCommand(b),
 		bundle.NewCommand(b),
-		version.NewCommand(b),
 		command.NewOptionsCommand(),
 	)
 	return cmd

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -105,8 +104,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// An open top names the reason that a bound pod does not start, also for a pod that comes later; the page
-// does the same.
+// An open top names the reason that a bound pod does not start, also for a pod that comes later.
 func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	server, now := load(t, "testdata/kubelet-silent")
 	var lacking corev1.Pod
@@ -120,17 +118,6 @@ func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	out, _ := start(t.Context(), server, setting, "top")
 	server.Put("pods", &lacking)
 	out.await(t, "FailedMount")
-	page := filepath.Join(t.TempDir(), "page.html")
-	if _, stderr, code := run(t.Context(), server, now, "web", "--out", page); code != 0 {
-		t.Fatalf("exit code %d, errors %q", code, stderr)
-	}
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(raw), `"from":"pod/shop/lacking","how":"waits for","code":"FailedMount"`) {
-		t.Error("the page does not say what the pod lacks")
-	}
 }
 
 // attach waits for the grant and the attach, and prints the reasons of its wait.

@@ -156,57 +156,6 @@ func TestChainOfADeadNode(t *testing.T) {
 	}
 }
 
-func applied(v *View, d Delta) *View {
-	out := &View{
-		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen, Totals: d.Totals,
-		Nodes:   apply(v.Nodes, d.Nodes, d.Gone.Nodes, nodeName),
-		Volumes: apply(v.Volumes, d.Volumes, d.Gone.Volumes, volumeKey),
-		Waits:   apply(v.Waits, d.Waits, d.Gone.Waits, waitRef),
-	}
-	if d.Links != nil {
-		out.Links = *d.Links
-	}
-	if d.Unseen != nil {
-		out.Unseen = *d.Unseen
-	}
-	out.sort()
-	return out
-}
-
-func apply[T any](was, changed []T, gone []string, name func(*T) string) []T {
-	drop := map[string]bool{}
-	for _, n := range gone {
-		drop[n] = true
-	}
-	for i := range changed {
-		drop[name(&changed[i])] = true
-	}
-	out := []T{}
-	for i := range was {
-		if !drop[name(&was[i])] {
-			out = append(out, was[i])
-		}
-	}
-	return append(out, changed...)
-}
-
-// A delta leads from any view to any other, and is empty between equal views.
-func TestDeltasLeadFromViewToView(t *testing.T) {
-	var views []*View
-	for _, w := range worlds(t) {
-		views = append(views, Of(w))
-	}
-	views = append(views, Of(facts.NewWorld(facts.Objects{}, time.Unix(0, 0))))
-	for i, from := range views {
-		for j, to := range views {
-			d := Diff(from, to)
-			if got, want := text(t, applied(from, d)), text(t, to); got != want {
-				t.Errorf("from %d to %d is led\n%s, want\n%s", i, j, got, want)
-			}
-		}
-	}
-}
-
 // The page reads lists without a check for null.
 func TestListsAreNeverNull(t *testing.T) {
 	if raw := text(t, Of(facts.NewWorld(facts.Objects{}, time.Unix(0, 0)))); strings.Contains(raw, "null") {
