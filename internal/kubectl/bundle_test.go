@@ -73,7 +73,7 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 			}
 			text, ok := strings.CutPrefix(line, "$ kubectl moorage ")
 			args := strings.Fields(text)
-			if !ok || args[0] == "attach" || args[0] == "detach" || args[0] == "ticket" && args[1] != "explain" {
+			if !ok || args[0] == "ticket" && args[1] != "explain" {
 				continue // it writes
 			}
 			asked++
@@ -247,7 +247,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
+	_, stderr, code := ask(t, bundled(t, server, now), nil, "ticket", "make", "look", "--type", "Manual", "--claim", "kept", "--node", "worker-2", "--wait=false")
 	if code == 0 || !strings.Contains(stderr, "a bundle is read only") {
 		t.Errorf("exit code %d, errors %q", code, stderr)
 	}

@@ -8,9 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // Without the right to list PersistentVolumes, the message names the right, and never calls a volume lost.
@@ -44,8 +41,7 @@ func TestExplainWithoutPersistentVolumes(t *testing.T) {
 func TestMissingRightIsNamed(t *testing.T) {
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan worker-1", "the right to list nodes is missing"},
-		{"attach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
-		{"detach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
+		{"explain pv pv-db", "the right to list persistentvolumes is missing"},
 	} {
 		server, now := load(t, "testdata/dead-node")
 		forbid(server)
@@ -56,35 +52,12 @@ func TestMissingRightIsNamed(t *testing.T) {
 	}
 }
 
-// detach ends the user's own ticket also where a pod uses the volume, which stays.
-func TestDetachWhileAPodUsesIt(t *testing.T) {
-	server, now := load(t, "testdata/dead-node")
-	server.Put("volumetickets", &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: facts.ManualName("pv-db", "worker-2"), UID: "by-hand"},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: "Manual", NodeName: "worker-2", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
-	})
-	out, errs, code := run(t.Context(), server, now, "detach", "pvc/data", "-n", "shop", "--node", "worker-2")
-	if code != 2 || !strings.Contains(out, "deleted from namespace shop") || !strings.Contains(errs, "pv-db stays at worker-2, where it is in use: pod shop/db (bound)") {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-	deletes := 0
-	for _, r := range server.Requests() {
-		if r.Verb == "delete" && r.Resource == "volumetickets" {
-			deletes++
-		}
-	}
-	if deletes != 1 {
-		t.Errorf("%d tickets were deleted, want 1", deletes)
-	}
-}
-
 func TestWhatToType(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan", "name a node: kubectl moorage drain-plan NODE"},
-		{"attach --node worker-1", "name a volume: kubectl moorage attach (PV | pvc/NAME) --node NODE"},
-		{"attach foo/bar --node worker-1", "name a PersistentVolume, or pvc/NAME with -n"},
-		{"attach pvc/nosuch -n shop --node worker-1", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
+		{"ticket make --node worker-1 --type Manual", "name a ticket: kubectl moorage ticket make NAME"},
+		{"explain pvc/nosuch -n shop", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
 		{"volumes x", "takes no name such as \"x\""},
 		{"nodes nosuch", `nodes "nosuch" not found`},
 		{"nodes worker-1 wroker-2", `nodes "wroker-2" not found`},
@@ -105,8 +78,8 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor reports its possible changes, by six checks besides incidents, and attach names
-// the missing parts.
+// Without Moorage doctor reports its possible changes, by six checks besides incidents, and ticket make
+// names the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
@@ -114,8 +87,8 @@ func TestWithoutMoorage(t *testing.T) {
 	if code != 0 || strings.Count(out, `"check"`) != 8 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
-	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
-		t.Errorf("attach: exit code %d, output %q, errors %q", code, out, errs)
+	if out, errs, code := run(t.Context(), server, now, "ticket", "make", "look", "--type", "Manual", "--claim", "a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
+		t.Errorf("ticket make: exit code %d, output %q, errors %q", code, out, errs)
 	}
 }
 

@@ -109,8 +109,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 		doctor.NewCommand(b),
 		drain.NewPlanCommand(b),
 		drain.NewCommand(b),
-		move.NewAttachCommand(b),
-		move.NewDetachCommand(b),
 		imports.NewCommand(b),
 		top.NewCommand(b),
 		web.NewCommand(b),

@@ -206,7 +206,7 @@ func TestImportNeedsToSeeTickets(t *testing.T) {
 			serve()
 			return nil
 		})
-		if out, errors, code := run(t.Context(), server, now, "import", "attachments"); code != 1 || !strings.Contains(errors, "you may not list all "+resource) {
+		if out, errors, code := run(t.Context(), server, now, "import"); code != 1 || !strings.Contains(errors, "you may not list all "+resource) {
 			t.Errorf("without %s: exit code %d, output %q, errors %q", resource, code, out, errors)
 		}
 	}

@@ -90,9 +90,17 @@ func largePage(t testing.TB, nodes, slots int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	assets := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(page) }}
+	assets := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(page)
+		r.Out.Header.Del("Origin") // it names this server
+	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/stream" {
+		switch r.URL.Path {
+		case "/stream":
+		case "/detail":
+			_ = json.NewEncoder(w).Encode(object{"ref": r.URL.Query().Get("ref"), "answer": "is there."}) // the browser has gone
+			return
+		default:
 			assets.ServeHTTP(w, r)
 			return
 		}

@@ -627,50 +627,6 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// At is a PersistentVolume at a node, with the manual tickets that hold it there.
-type At struct {
-	// There: anything binds the volume to the node.
-	There      bool
-	NodeVolume NodeVolume
-	// OnlyWanted: the volume is asked for there, and is not there yet.
-	OnlyWanted bool
-	// Manual are the tickets made by hand; Others are all other users there.
-	Manual []Requester
-	Others []User
-	// Reason says why an unwanted volume does not leave, if that is known.
-	Reason *Reason
-}
-
-// At describes a PersistentVolume at a node, with its users there.
-func (w *World) At(persistentVolume, node string) (At, error) {
-	if w.PersistentVolume(persistentVolume) == nil {
-		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
-	}
-	var out At
-	fact := w.Snapshot.PersistentVolume(persistentVolume)
-	if fact == nil {
-		return out, nil
-	}
-	volume := w.Volume(fact.Volume)
-	for _, p := range volume.Nodes {
-		if p.Node != node {
-			continue
-		}
-		out.There, out.NodeVolume, out.OnlyWanted = true, p, p.State == stateAsked
-		for _, u := range p.Users {
-			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
-				out.Manual = append(out.Manual, u.Requester)
-			} else {
-				out.Others = append(out.Others, u)
-			}
-		}
-		if volume.Reason != nil && volume.Reason.Node == node {
-			out.Reason = volume.Reason
-		}
-	}
-	return out, nil
-}
-
 // Import is a ticket for the user that has a volume at a node before Moorage attaches there.
 type Import struct {
 	// From is the source of the ticket, for people, on one line, with the objects' own words quoted.
@@ -678,13 +634,6 @@ type Import struct {
 	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
-}
-
-// DetachesUnused says whether moorage-controller is seen to detach unused volumes: it has written
-// volumesAttached last, and leads.
-func (w *World) DetachesUnused() bool {
-	is, _ := w.leads(v1alpha1.ControllerName)
-	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
 }
 
 // UnusedAttachments are the attached volumes without a pod or ticket, such as a person's or a web page's,
@@ -739,107 +688,4 @@ func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 func sortedImports(list []Import) []Import {
 	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
 	return list
-}
-
-// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of the
-// volume's VolumeAttachment (longhorn.io/v1beta2).
-type LonghornTicket struct {
-	// Namespace is the VolumeAttachment's, which is Longhorn's own.
-	Namespace   string
-	Volume, Key string
-	Type, Node  string
-	Parameters  map[string]string
-}
-
-// podsOwn is the type of the tickets that Longhorn makes for Kubernetes' own VolumeAttachments: pods and
-// tickets ask for these themselves.
-const podsOwn = "csi-attacher"
-
-// longhornTypes maps a type of Longhorn's tickets to Moorage's type for the same work.
-func longhornTypes() map[string]ledger.TicketType {
-	return map[string]ledger.TicketType{
-		"longhorn-api":                 ledger.TypeManual,
-		"snapshot-controller":          ledger.TypeSnapshot,
-		"backup-controller":            ledger.TypeBackup,
-		"volume-clone-controller":      ledger.TypeClone,
-		"bim-ds-controller":            ledger.TypeClone, // reads a volume into an image
-		"salvage-controller":           ledger.TypeSalvage,
-		"share-manager-controller":     ledger.TypeShareManager,
-		"volume-restore-controller":    ledger.TypeRestore,
-		"volume-eviction-controller":   ledger.TypeEviction,
-		"volume-expansion-controller":  ledger.TypeExpansion,
-		"volume-rebuilding-controller": ledger.TypeRebuild,
-	}
-}
-
-// LonghornImports are Moorage's tickets for Longhorn's tickets. driver is the CSI driver of its volumes;
-// their handles are Longhorn's volume names. Sorted by volume and ticket.
-func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace string, ttlSeconds int64) []Import {
-	var list []Import
-	for _, t := range tickets {
-		list = append(list, w.importLonghorn(t, driver, ownNamespace, ttlSeconds))
-	}
-	return sortedImports(list)
-}
-
-func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
-	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
-	kind, known := longhornTypes()[t.Type]
-	name, why := w.persistentVolumeFor(ledger.VolumeID{Driver: driver, Handle: t.Volume})
-	switch {
-	case t.Type == podsOwn:
-		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
-	case !known:
-		out.Note = "Moorage has no type that does this"
-	case t.Node == "":
-		out.Note = "it names no node"
-	case name == "":
-		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %q", driver, t.Volume)
-	}
-	if out.Note != "" {
-		return out
-	}
-	ticket, err := w.ManualTicket(name, t.Node, ownNamespace, ttlSeconds)
-	if err != nil {
-		out.Note = err.Error()
-		return out
-	}
-	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
-	apart := ""
-	if t.Parameters["disableFrontend"] == "true" {
-		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
-		apart = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
-	}
-	notes := slices.DeleteFunc([]string{why, apart, w.waitsNote(ticket)}, func(note string) bool { return note == "" })
-	out.Ticket, out.Note = ticket, strings.Join(notes, "; ")
-	return out
-}
-
-// persistentVolumeFor is the PersistentVolume that a volume's ticket names: among several the first that a
-// claim has, or else the first by name. why says that there are several. Empty: there is none.
-func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
-	v := w.Snapshot.Volume(id)
-	if v == nil || len(v.PVs()) == 0 {
-		return "", ""
-	}
-	names := slices.Sorted(slices.Values(v.PVs()))
-	claimed := slices.IndexFunc(names, func(name string) bool {
-		fact := w.Snapshot.PersistentVolume(name)
-		if fact == nil {
-			return false
-		}
-		_, _, ok := w.claimedBy(fact)
-		return ok
-	})
-	name = names[max(0, claimed)]
-	if len(names) > 1 {
-		why = fmt.Sprintf("%s name this volume (%s): its ticket is for %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), Some(names, 4), name)
-	}
-	return name, why
-}
-
-// longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
-func longhornName(kind ledger.TicketType, t LonghornTicket) string {
-	digest := sha256.Sum256([]byte(t.Volume + "\x00" + t.Key + "\x00" + t.Node))
-	return "longhorn-" + strings.ToLower(string(kind)) + "-" + hex.EncodeToString(digest[:10])
 }
