@@ -255,7 +255,7 @@ func (s *story) movesByHand(claim, to string) {
 func (s *story) examines() {
 	a := s.moorageCommand("doctor", "--all")
 	s.expect(a.code == 0, "doctor finds no error", "exit code %d: %s%s", a.code, a.out, a.err)
-	for _, text := range []string{"✓ probe", "✓ controller", "✓ scheduler", "✓ attach-detach", "✓ crds", "✓ invariants"} {
+	for _, text := range []string{"✓ probe", "✓ controller", "✓ scheduler", "✓ mode", "✓ invariants"} {
 		s.expect(strings.Contains(a.out, text), "doctor says "+text, "it says %s", a.out)
 	}
 	s.reads("doctor")

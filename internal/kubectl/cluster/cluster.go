@@ -92,15 +92,6 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	return c, nil
 }
 
-// Skew is by how much the API server's clock is ahead of this machine's. It is zero when the difference is
-// too small to show.
-func (c *Cluster) Skew() time.Duration {
-	if c.File { // a file's answers are as old as the file
-		return 0
-	}
-	return c.skew.get()
-}
-
 // skew is the difference of two clocks, in nanoseconds.
 type skew struct{ ahead atomic.Int64 }
 

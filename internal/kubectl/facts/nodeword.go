@@ -368,3 +368,9 @@ func (w *World) asHeard(r rules.Reason) rules.Reason {
 	}
 	return r
 }
+
+// OfToday says whether moorage-node has looked at the node since the machine was booted and the Node was
+// made, and still answers.
+func (x *NodeWord) OfToday() bool {
+	return x.State == WordSpeaks || x.State == WordPartial || x.State == WordUnseen
+}
