@@ -232,7 +232,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "kubectl moorage volumes -n shop --bundle "+file) || !strings.Contains(stderr, "read in namespace shop only: /api/v1/pods: ") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, stderr)
 	}
-	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"volumes", "-n", "shop"}, {"tickets", "-n", "shop", "--pods"}} {
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"volumes", "-n", "shop"}, {"tickets", "-n", "shop"}} {
 		want, wantErr, wantCode := run(t.Context(), server, now, args...)
 		got, gotErr, code := ask(t, file, nil, args...)
 		if code != wantCode || !sameText(got, want, file) || !sameText(gotErr, wantErr, file) {

@@ -78,13 +78,13 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor reports its possible changes, by five checks besides incidents, and ticket make
+// Without Moorage doctor reports its possible changes, by four checks besides incidents, and ticket make
 // names the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 0 || strings.Count(out, `"check"`) != 7 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 0 || strings.Count(out, `"check"`) != 6 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	if out, errs, code := run(t.Context(), server, now, "ticket", "make", "look", "--type", "Manual", "--claim", "a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {

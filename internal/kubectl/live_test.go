@@ -103,22 +103,6 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// An open top names the reason that a bound pod does not start, also for a pod that comes later.
-func TestPodsThatDontStartAreFollowed(t *testing.T) {
-	server, now := load(t, "testdata/kubelet-silent")
-	var lacking corev1.Pod
-	if !server.Get("pods", "shop", "lacking", &lacking) {
-		t.Fatal("there is no pod lacking")
-	}
-	server.Put("events", &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lacks"}, Type: corev1.EventTypeWarning, Reason: "FailedMount", LastTimestamp: metav1.NewTime(now),
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "lacking", UID: lacking.UID}, Message: `configmap "settings" not found`})
-	server.Remove("pods", "shop", "lacking")
-	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 60}}
-	out, _ := start(t.Context(), server, setting, "top")
-	server.Put("pods", &lacking)
-	out.await(t, "FailedMount")
-}
-
 // ticket make waits for the grant and the attach, and prints the reasons of its wait.
 func TestTicketMakeWaits(t *testing.T) {
 	server, now := load(t, "testdata/zoo")

@@ -156,8 +156,6 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) {
 	s.expect(reserved.Reserved == 1 && reserved.Used == 0, "nodes shows the slot at "+to+" as reserved", "it says %+v", reserved)
 	volumes := s.reads("volumes", "-o", "wide").out
 	s.expect(strings.Contains(volumes, "db-0 at "+to), "volumes says who is next", "it says %s", volumes)
-	tickets := s.reads("tickets", "--pods").out
-	s.expect(strings.Contains(tickets, "Detaching"), "tickets says what the pod waits for", "it says %s", tickets)
 	mend()
 	s.runs("db-0")
 	s.uncordon(from)

@@ -142,7 +142,6 @@ func resources() []resource {
 		of("coordination.k8s.io", "v1", "leases"),
 		of("apps", "v1", "deployments", "statefulsets", "daemonsets", "replicasets"),
 		of("batch", "v1", "jobs", "cronjobs"),
-		of("snapshot.storage.k8s.io", "v1", "volumesnapshots"),
 		of("discovery.k8s.io", "v1", "endpointslices"),
 		of("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 		of("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),

@@ -85,19 +85,6 @@ func isFenced(c corev1.NodeCondition) bool {
 	return strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue
 }
 
-func checkAttachments(e *Evidence) []Finding {
-	var list []Finding
-	total := 0
-	for _, o := range e.World.Orphans() {
-		list = append(list, found(Warning, "VolumeAttachment "+o.Attachment+" of "+o.Volume+" at "+o.Node, o.Fix, "%s", o.Message))
-	}
-	total = len(e.World.Attachments)
-	if len(list) == 0 {
-		list = append(list, ok("each of %d VolumeAttachments has a node, a volume and its own name", total))
-	}
-	return list
-}
-
 // checkIncidents finds nodes, not ready or gone, that pods or tickets wait for.
 func checkIncidents(e *Evidence) []Finding {
 	waits := behind(e.World)
@@ -124,7 +111,7 @@ func behind(w *facts.World) map[string][]string {
 			list[p.Behind] = append(list[p.Behind], p.Who.String())
 		}
 	}
-	for _, t := range w.ListTickets("", false) {
+	for _, t := range w.ListTickets("") {
 		if node := w.Behind(&t); node != "" {
 			list[node] = append(list[node], "ticket "+t.Namespace+"/"+t.Name)
 		}
@@ -234,7 +221,6 @@ func stockChecks() []check {
 	return []check{
 		{name: "slots", find: checkSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
-		{name: "attachments", find: checkAttachments, world: true},
 		{name: "rollouts", find: checkRollouts, world: true},
 		{name: "kubelets", find: checkKubelets},
 	}
@@ -309,7 +295,7 @@ func checkTaints(e *Evidence) []Finding {
 		{func(_ *corev1.Node, n *ledger.Node) bool { return n.Shutdown },
 			"nodes that are ready and have the taint " + convert.TaintShutdown + ", which says that their machines are off",
 			"See that the cloud's node controller runs, which removes the taint from nodes that are ready."},
-		{func(n *corev1.Node, _ *ledger.Node) bool { return len(e.World.FencedAt(n)) > 0 },
+		{func(n *corev1.Node, _ *ledger.Node) bool { return e.World.FencedAt(n) > 0 },
 			"nodes that are ready and may have volumes mounted that were taken from them while they were not",
 			"Drain the node and reboot the machine: its mounts are of no use, and a volume that is attached there again can't leave before that."},
 	} {
@@ -440,7 +426,7 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 	for i := range word.Has {
 		if has := &word.Has[i]; word.State != facts.WordSilent && (has.Leaked || has.NoAttachment || !has.KubeletKnows) { // a silent word may be old
 			list = append(list, found(Warning, node+": "+has.Path, "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too.",
-				"node %s, volume %s of driver %s: %s", node, has.Volume, has.Driver, has.Oddity()))
+				"node %s, volume %s of driver %s: %s", node, cmp.Or(has.Volume, "(unknown)"), cmp.Or(has.Driver, "(unknown)"), has.Oddity()))
 		}
 	}
 	for _, call := range word.Unanswered {
@@ -487,7 +473,7 @@ func checkWaits(e *Evidence) []Finding {
 		list = append(list, found(Warning, "VolumeHold of "+first.Driver+"^"+first.Handle, first.Reason.Do, "%s%s: %s for %s: %s",
 			cmp.Or(first.Claim, first.PersistentVolume), more, first.Reason.Code, e.now().Sub(first.Reason.Since).Round(time.Second), first.Reason.Message))
 	}
-	for _, t := range e.World.ListTickets("", false) {
+	for _, t := range e.World.ListTickets("") {
 		if t.State != facts.TicketPending || e.now().Sub(t.Created) < facts.LongWait || len(t.Reasons) == 0 {
 			continue
 		}

@@ -146,7 +146,6 @@ func checks() []check {
 		{name: "fencing", find: checkFencing, world: true},
 		{name: "slots", find: checkSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
-		{name: "attachments", find: checkAttachments, world: true},
 		{name: "node-volumes", find: checkNodeVolumes, world: true},
 		{name: "waits", find: checkWaits, world: true},
 		{name: "invariants", find: checkInvariants, world: true},

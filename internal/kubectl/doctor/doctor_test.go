@@ -438,11 +438,6 @@ func TestFindings(t *testing.T) {
 		{"no limit", "slots", Warning, "states no limit", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
 		}},
-		{"orphan", "attachments", Warning, "its PersistentVolume pv-gone does not exist", func(e *Evidence) {
-			world(e, func(o *facts.Objects) {
-				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone", "worker-1")}
-			})
-		}},
 		{"a call to unstage without an answer", "node-volumes", Warning, "driver disk.example.com has not answered the call to unstage volume vol-1 at node worker-1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageFailed)) }},
 		{"a call to unstage under way, or left by a moorage-node that ended", "node-volumes", Warning, "driver disk.example.com has not answered the call to unstage volume vol-1 at node worker-1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageCalling)) }},
 		{"a forgotten volume", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) { world(e, forgets) }},
@@ -452,7 +447,7 @@ func TestFindings(t *testing.T) {
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
 			})
 		}},
-		{"a mount without a record", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) {
+		{"a mount without a record", "node-volumes", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
 				v := &o.NodeVolumes[0].Status.Volumes[0]
@@ -460,7 +455,7 @@ func TestFindings(t *testing.T) {
 				v.Handle, v.Unknown = "", "there is no vol_data.json"
 			})
 		}},
-		{"a block volume without a record", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) {
+		{"a block volume without a record", "node-volumes", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
 				v := &o.NodeVolumes[0].Status.Volumes[0]
@@ -487,7 +482,7 @@ func TestFindings(t *testing.T) {
 				o.Attachments = nil
 			})
 		}},
-		{"the word of another boot", "node-volumes", Warning, "node worker-1: what moorage-node has said there is of an earlier boot", func(e *Evidence) {
+		{"the word of another boot", "node-volumes", Warning, "node worker-1: moorage-node has not looked since the machine was booted", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Nodes[0].Status.NodeInfo.BootID, o.NodeVolumes[0].Status.BootID = "of today", "of yesterday"
 			})
@@ -506,7 +501,7 @@ func TestFindings(t *testing.T) {
 		}},
 		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
 		{"a moorage-node that was asked just now", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},
-		{"a moorage-node that runs elsewhere only", "node-volumes", Warning, "moorage-node runs elsewhere, and not there", func(e *Evidence) {
+		{"a moorage-node that runs elsewhere only", "node-volumes", Warning, "node worker-1: moorage-node there does not answer", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Pods = []*corev1.Pod{{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node-x", UID: "x", Labels: map[string]string{v1alpha1.LabelPartOf: v1alpha1.PartOf, "app.kubernetes.io/component": "node"}},

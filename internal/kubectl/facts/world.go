@@ -50,8 +50,6 @@ type World struct {
 	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
 	words   map[ledger.NodeName]*v1alpha1.NodeVolumes
 	wordsOf map[ledger.VolumeID][]wordRef
-	// digests are the known volumes, by driver and digest of the handle; nil until they are needed.
-	digests map[string]ledger.VolumeID
 	// agents are the nodes with a ready pod of moorage-node.
 	agents     map[ledger.NodeName]bool
 	advice     map[ledger.Code]Advice

@@ -165,10 +165,9 @@ func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alph
 	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// await waits until the scheduler has granted a ticket and its volumes are attached. leaves says how they
-// may be taken away before the ticket ends, for the end of the output; empty: no such danger is known.
-func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) (leaves string, err error) {
-	err = o.until(ctx, c, func(w *facts.World) (bool, string, error) {
+// await waits until the scheduler has granted a ticket and its volumes are attached.
+func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
+	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
 		hidden := command.UnreadTicket(w, namespace, name)
 		switch {
@@ -177,16 +176,12 @@ func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name
 		case !ok:
 			return false, "the ticket to be seen", nil
 		case t.State == facts.TicketSatisfied:
-			if leaves = w.LeavesWithPods(&t); leaves != "" {
-				leaves = ". But " + leaves
-			}
 			return true, "", nil
 		case len(t.Reasons) > 0:
 			return false, worded(t.Reasons), nil
 		}
 		return false, "moorage-controller to decide", nil
 	})
-	return leaves, err
 }
 
 func worded(reasons []facts.Reason) string {

@@ -212,7 +212,7 @@ func Of(w *facts.World) *View {
 	for _, p := range w.ListWaits() {
 		g.pod(&p)
 	}
-	for _, t := range w.ListTickets("", false) {
+	for _, t := range w.ListTickets("") {
 		g.ticket(w, &t)
 	}
 	for i := range volumes {
@@ -348,7 +348,7 @@ func (g *graph) pod(p *facts.PodWait) {
 }
 
 func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
-	if t.For != "" || len(t.Reasons) == 0 {
+	if len(t.Reasons) == 0 {
 		return
 	}
 	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]

@@ -135,7 +135,7 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 const idle = 1
 
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
-	return c.FollowStarting(ctx, func(w *facts.World) error {
+	return c.Follow(ctx, func(w *facts.World) error {
 		began := time.Now()
 		h.set(w, viewOf(w, s))
 		select {
