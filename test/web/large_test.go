@@ -98,7 +98,8 @@ func largePage(t testing.TB, nodes, slots int) string {
 		switch r.URL.Path {
 		case "/stream":
 		case "/detail":
-			_ = json.NewEncoder(w).Encode(object{"ref": r.URL.Query().Get("ref"), "answer": "is there."}) // the browser has gone
+			_ = json.NewEncoder(w).Encode(object{"ref": r.URL.Query().Get("ref"), "answer": "is there.", // the browser has gone
+				"volume": object{"driver": "d", "handle": "h", "access": "one node", "state": "InUse", "holder": object{"node": nodeOf(777)}}})
 			return
 		default:
 			assets.ServeHTTP(w, r)
