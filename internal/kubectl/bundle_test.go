@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
-	"github.com/moorage-dev/moorage/internal/served"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -73,7 +72,7 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 			}
 			text, ok := strings.CutPrefix(line, "$ kubectl moorage ")
 			args := strings.Fields(text)
-			if !ok || args[0] == "attach" || args[0] == "detach" || args[0] == "ticket" && args[1] != "explain" {
+			if !ok || args[0] == "ticket" && args[1] != "explain" {
 				continue // it writes
 			}
 			asked++
@@ -190,24 +189,16 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// Suggestions in structured output and on the page name the same cluster.
+// Suggestions in structured output name the same cluster.
 func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
-	page := filepath.Join(t.TempDir(), "page.html")
 	bare := regexp.MustCompile(`kubectl (moorage )?(taint |get |describe |explain [a-z]+/)`)
-	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop", "-o", "json"}, {"doctor", "-o", "yaml"}, {"drain-plan", "worker-1", "-o", "json"}, {"web", "--out", page}} {
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop", "-o", "json"}, {"doctor", "-o", "yaml"}, {"drain-plan", "worker-1", "-o", "json"}} {
 		var out bytes.Buffer
 		kubectl.RunIn(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
 			append(args, "--kubeconfig", file, "--context", "prod"), kubectl.Setting{Now: func() time.Time { return now }})
 		text := out.String()
-		if args[0] == "web" {
-			raw, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(raw)
-		}
 		if found := bare.FindStringIndex(text); found != nil || !strings.Contains(text, "--context prod") {
 			t.Errorf("%v: a command stands bare, or none names the cluster: %v\n%.3000s", args, found, text[max(0, slices.Max(append(found, 0))-300):])
 		}
@@ -241,7 +232,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "kubectl moorage volumes -n shop --bundle "+file) || !strings.Contains(stderr, "read in namespace shop only: /api/v1/pods: ") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, stderr)
 	}
-	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"volumes", "-n", "shop"}, {"tickets", "-n", "shop", "--pods"}} {
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"volumes", "-n", "shop"}, {"tickets", "-n", "shop"}} {
 		want, wantErr, wantCode := run(t.Context(), server, now, args...)
 		got, gotErr, code := ask(t, file, nil, args...)
 		if code != wantCode || !sameText(got, want, file) || !sameText(gotErr, wantErr, file) {
@@ -255,7 +246,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
+	_, stderr, code := ask(t, bundled(t, server, now), nil, "ticket", "make", "look", "--type", "Manual", "--claim", "kept", "--node", "worker-2", "--wait=false")
 	if code == 0 || !strings.Contains(stderr, "a bundle is read only") {
 		t.Errorf("exit code %d, errors %q", code, stderr)
 	}
@@ -299,7 +290,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 func TestBundleSaysWhatIsServed(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	about := unpack(t, bundled(t, server, now))["about.json"] // this server has no such documents
-	for _, group := range append(served.GroupVersions(served.SchedulerFeatures()), "storage.k8s.io/v1", "moorage.dev/v1alpha1") {
+	for _, group := range []string{"storage.k8s.io/v1", "moorage.dev/v1alpha1"} {
 		if !strings.Contains(about, `"path": "/apis/`+group+`"`) {
 			t.Errorf("nobody asked what is served of %s", group)
 		}
@@ -425,12 +416,5 @@ func TestBundleWithBadContents(t *testing.T) {
 	}
 	if _, stderr, code := ask(t, file, nil, "explain", "deployment/web"); code != 1 || strings.Contains(stderr, "server") || !strings.HasPrefix(stderr, "error: "+file) {
 		t.Errorf("exit code %d, errors %q", code, stderr)
-	}
-}
-
-func TestPageToTheOutputStream(t *testing.T) {
-	server, now := load(t, "testdata/zoo")
-	if page, stderr, code := run(t.Context(), server, now, "web", "--out", "-"); code != 0 || !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
-		t.Errorf("exit code %d, errors %q, page %.60q", code, stderr, page)
 	}
 }

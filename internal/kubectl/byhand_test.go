@@ -26,25 +26,6 @@ func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string
 		Status:     v1alpha1.VolumeTicketStatus{Conditions: append([]metav1.Condition{yes(v1alpha1.TicketGranted), yes(v1alpha1.TicketSatisfied)}, more...)}}
 }
 
-// A ticket is Moorage's own for an operation by its name, owner and shape. Its labels are no proof, since
-// any user may set them.
-func TestForgedTicketOfAnOperation(t *testing.T) {
-	server, now := load(t, "testdata/operation")
-	for name, of := range map[string]string{"a": "VolumeSnapshot shop/nightly"} {
-		forged := grantedTicket("attic", name, v1alpha1.TicketManual, "worker-1", "x")
-		forged.UID, forged.Status.Conditions = "uid-"+forged.UID, []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: "Pending", Message: "forged"}}
-		forged.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
-		forged.Annotations = map[string]string{v1alpha1.AnnotationOperationOf: of}
-		server.Put("volumetickets", forged)
-	}
-	for what, says := range map[string]string{"volumesnapshot/nightly": `"nightly" not found`} {
-		out, errors, _ := run(t.Context(), server, now, "explain", what, "-n", "shop")
-		if text := strings.Join(strings.Fields(out+errors), " "); strings.Contains(text, "attic") || strings.Contains(text, "forged") || !strings.Contains(text, says) {
-			t.Errorf("%s is explained by a tenant's ticket: %s", what, text)
-		}
-	}
-}
-
 // A ticket that is asked to yield reports it, also while the controller is down; other tickets explain the
 // meaning.
 func TestTicketsWhileTheControllerIsDown(t *testing.T) {

@@ -205,7 +205,7 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 			}
 		}
 	}
-	expect(2, "1 of 1 pod that is made again would wait: no other node can take its volumes. 1 pod with volumes would end: no controller makes it again.",
+	expect(2, "1 of 1 pod that is made again would wait: no other node will do for it or has room for its volumes. 1 pod with volumes would end: no controller makes it again.",
 		"pod shop/a would end", "pod shop/b ✗ would wait")
 	var one storagev1.CSINode
 	if !server.Get("csinodes", "", "worker-3", &one) {

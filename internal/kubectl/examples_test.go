@@ -73,14 +73,14 @@ func runExample(t *testing.T, home, line string) {
 		server.Remove("volumetickets", "shop", "nightly")
 	}
 	args := strings.Fields(strings.ReplaceAll(line, "--port 8080", "--port 0"))
-	if args[0] == "web" && !slices.Contains(args, "--out") {
+	if args[0] == "web" {
 		args = append(args, "--open=false")
 	}
 	has := func(flags ...string) bool {
 		return slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(args, flag) })
 	}
-	stays := has("-w", "--watch") || slices.Contains([]string{"attach", "detach"}, args[0]) || strings.HasPrefix(line, "ticket make") ||
-		args[0] == "drain" && !has("--dry-run") || args[0] == "web" && !has("--out")
+	stays := has("-w", "--watch") || strings.HasPrefix(line, "ticket make") ||
+		args[0] == "drain" && !has("--dry-run") || args[0] == "web"
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	out, ended := start(ctx, discovering(t, server), kubectl.Setting{Now: func() time.Time { return now }}, args...)

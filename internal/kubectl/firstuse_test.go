@@ -3,19 +3,11 @@
 package kubectl_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/kubectl"
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // Without the right to list PersistentVolumes, the message names the right, and never calls a volume lost.
@@ -49,8 +41,7 @@ func TestExplainWithoutPersistentVolumes(t *testing.T) {
 func TestMissingRightIsNamed(t *testing.T) {
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan worker-1", "the right to list nodes is missing"},
-		{"attach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
-		{"detach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
+		{"explain pv pv-db", "the right to list persistentvolumes is missing"},
 	} {
 		server, now := load(t, "testdata/dead-node")
 		forbid(server)
@@ -61,35 +52,12 @@ func TestMissingRightIsNamed(t *testing.T) {
 	}
 }
 
-// detach ends the user's own ticket also where a pod uses the volume, which stays.
-func TestDetachWhileAPodUsesIt(t *testing.T) {
-	server, now := load(t, "testdata/dead-node")
-	server.Put("volumetickets", &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: facts.ManualName("pv-db", "worker-2"), UID: "by-hand"},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: "Manual", NodeName: "worker-2", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
-	})
-	out, errs, code := run(t.Context(), server, now, "detach", "pvc/data", "-n", "shop", "--node", "worker-2")
-	if code != 2 || !strings.Contains(out, "deleted from namespace shop") || !strings.Contains(errs, "pv-db stays at worker-2, where it is in use: pod shop/db (bound)") {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-	deletes := 0
-	for _, r := range server.Requests() {
-		if r.Verb == "delete" && r.Resource == "volumetickets" {
-			deletes++
-		}
-	}
-	if deletes != 1 {
-		t.Errorf("%d tickets were deleted, want 1", deletes)
-	}
-}
-
 func TestWhatToType(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan", "name a node: kubectl moorage drain-plan NODE"},
-		{"attach --node worker-1", "name a volume: kubectl moorage attach (PV | pvc/NAME) --node NODE"},
-		{"attach foo/bar --node worker-1", "name a PersistentVolume, or pvc/NAME with -n"},
-		{"attach pvc/nosuch -n shop --node worker-1", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
+		{"ticket make --node worker-1 --type Manual", "name a ticket: kubectl moorage ticket make NAME"},
+		{"explain pvc/nosuch -n shop", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
 		{"volumes x", "takes no name such as \"x\""},
 		{"nodes nosuch", `nodes "nosuch" not found`},
 		{"nodes worker-1 wroker-2", `nodes "wroker-2" not found`},
@@ -110,59 +78,17 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor reports its possible changes, by six checks besides incidents, and attach names
-// the missing parts.
+// Without Moorage doctor reports its possible changes, by four checks besides incidents, and ticket make
+// names the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 0 || strings.Count(out, `"check"`) != 8 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 0 || strings.Count(out, `"check"`) != 6 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
-	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
-		t.Errorf("attach: exit code %d, output %q, errors %q", code, out, errs)
-	}
-}
-
-// version names this program's release where no cluster is configured or none answers. An unreadable
-// kubeconfig is an error.
-func TestVersionWithoutACluster(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	t.Setenv("KUBECONFIG", "")
-	version := func() (string, string, int) {
-		var out, errs bytes.Buffer
-		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
-		code := kubectl.RunIn(t.Context(), streams, []string{"version"}, kubectl.Setting{})
-		return out.String(), errs.String(), code
-	}
-	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "no cluster is configured") || errs != "" {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-	silent := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(silent, []byte(`{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", silent)
-	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "connection refused") || errs != "" {
-		t.Errorf("a server that does not answer: exit code %d, output %q, errors %q", code, out, errs)
-	}
-	broken := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", broken)
-	if out, errs, code := version(); code != 1 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(errs, broken) {
-		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
-	}
-}
-
-// version finds a Moorage without pods by its kinds.
-func TestVersionWithoutPods(t *testing.T) {
-	server, now := load(t, "testdata/dead-node")
-	server.Remove("pods", "shop", "db")
-	if out, errs, _ := run(t.Context(), discovering(t, server), now, "version"); !strings.Contains(out, "its CRDs are installed; no pod of it") {
-		t.Errorf("output %q, errors %q", out, errs)
+	if out, errs, code := run(t.Context(), server, now, "ticket", "make", "look", "--type", "Manual", "--claim", "a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
+		t.Errorf("ticket make: exit code %d, output %q, errors %q", code, out, errs)
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/move"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
-	"github.com/moorage-dev/moorage/internal/kubectl/version"
 	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -110,13 +109,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 		doctor.NewCommand(b),
 		drain.NewPlanCommand(b),
 		drain.NewCommand(b),
-		move.NewAttachCommand(b),
-		move.NewDetachCommand(b),
 		imports.NewCommand(b),
 		top.NewCommand(b),
 		web.NewCommand(b),
 		bundle.NewCommand(b),
-		version.NewCommand(b),
 		command.NewOptionsCommand(),
 	)
 	return cmd

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl"
-	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -105,42 +103,13 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// An open top names the reason that a bound pod does not start, also for a pod that comes later; the page
-// does the same.
-func TestPodsThatDontStartAreFollowed(t *testing.T) {
-	server, now := load(t, "testdata/kubelet-silent")
-	var lacking corev1.Pod
-	if !server.Get("pods", "shop", "lacking", &lacking) {
-		t.Fatal("there is no pod lacking")
-	}
-	server.Put("events", &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lacks"}, Type: corev1.EventTypeWarning, Reason: "FailedMount", LastTimestamp: metav1.NewTime(now),
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "lacking", UID: lacking.UID}, Message: `configmap "settings" not found`})
-	server.Remove("pods", "shop", "lacking")
-	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 60}}
-	out, _ := start(t.Context(), server, setting, "top")
-	server.Put("pods", &lacking)
-	out.await(t, "FailedMount")
-	page := filepath.Join(t.TempDir(), "page.html")
-	if _, stderr, code := run(t.Context(), server, now, "web", "--out", page); code != 0 {
-		t.Fatalf("exit code %d, errors %q", code, stderr)
-	}
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(raw), `"from":"pod/shop/lacking","how":"waits for","code":"FailedMount"`) {
-		t.Error("the page does not say what the pod lacks")
-	}
-}
-
-// attach waits for the grant and the attach, and prints the reasons of its wait.
-func TestAttachWaits(t *testing.T) {
+// ticket make waits for the grant and the attach, and prints the reasons of its wait.
+func TestTicketMakeWaits(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "ticket", "make", "look", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2")
 	out.await(t, "waiting: ")
-	name := facts.ManualName("pv-kept", "worker-2")
 	var ticket v1alpha1.VolumeTicket
-	if !server.Get("volumetickets", "shop", name, &ticket) {
+	if !server.Get("volumetickets", "shop", "look", &ticket) {
 		t.Fatal("there is no ticket")
 	}
 	if ticket.Spec.Type != "Manual" || ticket.Spec.Volumes[0].Claim.Name != "kept" || *ticket.Spec.TTLSeconds != 3600 {
@@ -149,11 +118,11 @@ func TestAttachWaits(t *testing.T) {
 	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "True", Reason: "Granted"}}
 	server.Put("volumetickets", &ticket)
 	settle(t, server)
-	if code := <-ended; code != 0 || !strings.Contains(out.String(), "pv-kept is attached to worker-2 for 1h0m0s") {
+	if code := <-ended; code != 0 || !strings.Contains(out.String(), "look has its volumes at worker-2 for 1h0m0s") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	again, errs, code := run(t.Context(), server, now, "attach", "pv-kept", "--node", "worker-2", "--ttl", "2h")
-	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "is attached to worker-2 by a ticket that was there already. When it ends: kubectl moorage ticket explain "+name+" -n shop To end it sooner: kubectl moorage detach") {
+	again, errs, code := run(t.Context(), server, now, "ticket", "make", "look", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2")
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "look has its volumes at worker-2 by a ticket that was there already. When it ends: kubectl moorage ticket explain look -n shop") {
 		t.Errorf("again: exit code %d: %s%s", code, again, errs)
 	}
 }
@@ -189,13 +158,13 @@ func settle(t *testing.T, server *apitest.Server) {
 }
 
 // A ticket that loses its volume while the command waits reports the new owner, and that it still asks.
-func TestAttachInterrupted(t *testing.T) {
+func TestTicketMakeInterrupted(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	ctx, interrupt := context.WithCancel(t.Context())
-	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
+	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "ticket", "make", "look", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2")
 	out.await(t, "waiting: ")
 	var ticket v1alpha1.VolumeTicket
-	server.Get("volumetickets", "shop", facts.ManualName("pv-kept", "worker-2"), &ticket)
+	server.Get("volumetickets", "shop", "look", &ticket)
 	ticket.Status.Interruptions = 1
 	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "Unknown", Reason: "Outranked", Message: "pod db has it"}}
 	server.Put("volumetickets", &ticket)
@@ -206,10 +175,10 @@ func TestAttachInterrupted(t *testing.T) {
 	}
 }
 
-func TestAttachTimesOut(t *testing.T) {
+func TestTicketMakeTimesOut(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }},
-		"attach", "pv-kept", "--node", "worker-2", "--timeout", "1s")
+		"ticket", "make", "look", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2", "--timeout", "1s")
 	if code := <-ended; code != 1 || !strings.Contains(out.String(), "timed out after 1s") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
@@ -226,7 +195,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"explain", "pv", "pv-"}, []string{"pv-a", "pv-d"}},
 		{[]string{"nodes", "worker-"}, []string{"worker-1", "worker-3"}},
 		{[]string{"drain-plan", ""}, []string{"worker-2"}},
-		{[]string{"attach", "pv-a", "--node", ""}, []string{"worker-2"}},
+		{[]string{"ticket", "make", "look", "--node", ""}, []string{"worker-2"}},
 		{[]string{"doctor", "-o", ""}, []string{"json", "yaml"}},
 	} {
 		// The server's address must stand before the completed word.

@@ -49,8 +49,7 @@ func TestTenantsFlag(t *testing.T) {
 	}
 }
 
-// A Lease with the controller's name in a tenant's namespace hides nothing from doctor, explain and
-// version.
+// A Lease with the controller's name in a tenant's namespace hides nothing from doctor.
 func TestTenantsLease(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	front := discovering(t, server)
@@ -65,15 +64,6 @@ func TestTenantsLease(t *testing.T) {
 	lease("a-tenant", now.Add(time.Hour))
 	if out, _, _ := run(t.Context(), front, now, "doctor"); !strings.Contains(out, "nobody leads moorage-controller") {
 		t.Errorf("doctor does not say that nobody leads:\n%s", out)
-	}
-	server.Put("pods", labelled("a-tenant", "it"))
-	if out, _, _ := run(t.Context(), front, now, "version"); strings.Contains(out, "tenant/image") || strings.Contains(out, "leading") {
-		t.Errorf("version takes a tenant's objects for Moorage's:\n%s", out)
-	}
-	lease("moorage-system", now.Add(-time.Second))
-	server.Put("pods", labelled("moorage-system", "own"))
-	if out, _, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "tenant/image:1") {
-		t.Errorf("version does not have the image of Moorage's own pod:\n%s", out)
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 func kubectlMoorage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "kubectl",
-		Doc:   "kubectl moorage in a handover and at a full node: explain, nodes, volumes, tickets and drain-plan with read rights only, attach and detach by hand, doctor.",
+		Doc:   "kubectl moorage in a handover and at a full node: explain, nodes, volumes, tickets and drain-plan with read rights only, a ticket by hand, doctor.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
@@ -39,8 +39,7 @@ func kubectlMoorage() sandbox.Scenario {
 			first := s.runs("db-0")
 			from, claim := first.Spec.NodeName, dataOf("db-0")
 			s.explains("db-0", facts.PodReady, "", "runs at "+from)
-			to := s.explainsHandover(first, from, claim)
-			s.refusesWhatIsInUse(claim, to)
+			s.explainsHandover(first, from, claim)
 			s.explainsFullNode(from)
 			s.movesByHand(claim, from)
 			s.examines()
@@ -142,12 +141,12 @@ func reasonsOf(nodes []facts.NodesVerdict) []facts.Reason {
 
 // explainsHandover moves the pod to another node, holds the detach up, and asks
 // every command meanwhile.
-func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to string) {
+func (s *story) explainsHandover(first *corev1.Pod, from, claim string) {
 	handle := s.handle(claim)
 	mend := s.hangDetach(handle)
 	s.cordon(from)
 	s.remove("db-0")
-	to = s.boundAgain("db-0", first).Spec.NodeName
+	to := s.boundAgain("db-0", first).Spec.NodeName
 	s.detachBegins(handle, from)
 	s.explains("db-0", facts.PodWaitsForVolumes, "Detaching", "does not run: volume", "is being detached from "+from,
 		"at "+from+" (holder): Detaching", "changes The driver's answer")
@@ -157,13 +156,10 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to stri
 	s.expect(reserved.Reserved == 1 && reserved.Used == 0, "nodes shows the slot at "+to+" as reserved", "it says %+v", reserved)
 	volumes := s.reads("volumes", "-o", "wide").out
 	s.expect(strings.Contains(volumes, "db-0 at "+to), "volumes says who is next", "it says %s", volumes)
-	tickets := s.reads("tickets", "--pods").out
-	s.expect(strings.Contains(tickets, "Detaching"), "tickets says what the pod waits for", "it says %s", tickets)
 	mend()
 	s.runs("db-0")
 	s.uncordon(from)
 	s.explains("db-0", facts.PodReady, "", "runs at "+to)
-	return to
 }
 
 // slots is a node's row of the command nodes.
@@ -174,23 +170,6 @@ func (s *story) slots(node string) facts.Slots {
 	s.readsJSON(&list, "nodes", node)
 	s.expect(len(list.Items) == 1, "nodes names the node's one driver", "it names %d", len(list.Items))
 	return list.Items[0]
-}
-
-// refusesWhatIsInUse expects attach and detach to take nothing from a pod.
-func (s *story) refusesWhatIsInUse(claim, at string) {
-	pv := s.volumeOf(claim)
-	a := s.moorageCommand("detach", pv, "--node", at)
-	s.expect(a.code == 2 && strings.Contains(a.err, "pod "+s.Namespace+"/db-0"), "detach refuses a volume in use, and says who uses it", "exit code %d: %s", a.code, a.err)
-	other := s.otherNode(at)
-	a = s.moorageCommand("attach", pv, "--node", other)
-	s.expect(a.code == 2 && strings.Contains(a.err, "pod "+s.Namespace+"/db-0"), "attach refuses a volume in use, and says who uses it", "exit code %d: %s", a.code, a.err)
-	s.say("attach and detach refuse: %s", strings.TrimSpace(a.err))
-}
-
-func (s *story) volumeOf(claim string) string {
-	c, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.ctx, claim, metav1.GetOptions{})
-	s.must(err)
-	return c.Spec.VolumeName
 }
 
 func (s *story) otherNode(node string) string {
@@ -253,23 +232,28 @@ func (s *story) planned(node string, code int, text string) {
 func (s *story) movesByHand(claim, to string) {
 	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, "db", metav1.DeleteOptions{}))
 	s.gone("db-0")
-	pv, handle := s.volumeOf(claim), s.handle(claim)
-	a := s.moorageCommand("attach", pv, "--node", to)
-	s.expect(a.code == 0 && strings.Contains(strings.Join(strings.Fields(a.out), " "), pv+" is attached to "+to), "attach attaches", "exit code %d: %s%s", a.code, a.out, a.err)
+	handle := s.handle(claim)
+	a := s.moorageCommand("ticket", "make", "look", "--type", "Manual", "--claim", claim, "--node", to)
+	s.expect(a.code == 0 && strings.Contains(strings.Join(strings.Fields(a.out), " "), "look has its volumes at "+to), "ticket make waits until the volume is attached", "exit code %d: %s%s", a.code, a.out, a.err)
 	s.expect(len(s.calls(diskapi.ControllerPublish, diskapi.Applied, handle, to)) > 0, "the disk service has attached it to "+to, "it has not")
 	tickets := s.reads("tickets").out
 	s.expect(strings.Contains(tickets, "Manual"), "tickets shows the manual ticket", "it says %s", tickets)
-	a = s.moorageCommand("detach", pv, "--node", to)
-	s.expect(a.code == 0 && strings.Contains(strings.Join(strings.Fields(a.out), " "), pv+" is detached from "+to), "detach detaches", "exit code %d: %s%s", a.code, a.out, a.err)
-	s.expect(len(s.calls(diskapi.ControllerUnpublish, diskapi.Applied, handle, to)) > 0, "the disk service has detached it from "+to, "it has not")
-	s.say("attached %s to %s by hand, and detached it again", pv, to)
+	a = s.moorageCommand("ticket", "end", "look")
+	s.expect(a.code == 0, "ticket end ends it", "exit code %d: %s%s", a.code, a.out, a.err)
+	s.until("the disk service has detached it from "+to, func() error {
+		if len(s.calls(diskapi.ControllerUnpublish, diskapi.Applied, handle, to)) == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	s.say("attached %s to %s by hand, and detached it again", claim, to)
 }
 
 // examines expects doctor to find no error in a cluster that works.
 func (s *story) examines() {
 	a := s.moorageCommand("doctor", "--all")
 	s.expect(a.code == 0, "doctor finds no error", "exit code %d: %s%s", a.code, a.out, a.err)
-	for _, text := range []string{"✓ probe", "✓ controller", "✓ scheduler", "✓ attach-detach", "✓ crds", "✓ invariants"} {
+	for _, text := range []string{"✓ probe", "✓ controller", "✓ scheduler", "✓ mode", "✓ invariants"} {
 		s.expect(strings.Contains(a.out, text), "doctor says "+text, "it says %s", a.out)
 	}
 	s.reads("doctor")

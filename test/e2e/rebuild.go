@@ -70,23 +70,22 @@ func (s *story) undisturbed(name string) {
 func byHand() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "by-hand",
-		Doc: "A volume is attached by hand for a look, with kubectl moorage attach; a pod elsewhere waits, and is told for whom. The command is killed: the ticket stays, and detach ends it. " +
+		Doc: "A volume is attached by hand for a look, with kubectl moorage ticket make; a pod elsewhere waits, and is told for whom. The command does not wait: the ticket stays, and ticket end ends it. " +
 			"Maintenance of a volume: a ticket with detached: true keeps it from every node until it ends. Maintenance of a node: a Manual ticket there ends with the cordon.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const node, there = "worker-1", "worker-2"
 			s.placed("data", node)
-			pv := s.View.Claim(s.Namespace, "data").Spec.VolumeName
-			a := s.moorageCommand("attach", pv, "--node", node, "--ttl", "1h", "--wait=false")
+			a := s.moorageCommand("ticket", "make", "look", "--type", "Manual", "--claim", "data", "--node", node, "--ttl", "1h", "--wait=false")
 			s.expect(a.code == 0, "the volume is attached by hand", "%d: %s%s", a.code, a.out, a.err)
 			s.attachedAt("data", node)
 			s.podAt(there, "db", "data")
 			s.until("db waits for whoever has it by hand", func() error {
-				return unscheduled(s.View.Pod(s.Namespace, "db"), "ticket "+s.Namespace+"/manual-")
+				return unscheduled(s.View.Pod(s.Namespace, "db"), "ticket "+s.Namespace+"/look")
 			})
-			a = s.moorageCommand("detach", pv, "--node", node)
-			s.expect(a.code == 0, "it is detached by hand", "%d: %s%s", a.code, a.out, a.err)
+			a = s.moorageCommand("ticket", "end", "look")
+			s.expect(a.code == 0, "the ticket ends", "%d: %s%s", a.code, a.out, a.err)
 			s.runs("db")
 			s.say("db has the volume that somebody had attached by hand")
 			s.remove("db")

@@ -201,8 +201,8 @@ func asking() []guard {
 		},
 		{
 			Scenario: "import",
-			Rule:     "each of Longhorn's tickets becomes one of the matching type",
-			Breaks:   []breaks.Break{`internal/kubectl/facts longhornTypes: return map[string]ledger.TicketType{"backup-controller": ledger.TypeManual}`},
+			Rule:     "each attached volume that no pod uses gets a ticket",
+			Breaks:   []breaks.Break{`internal/kubectl/facts World.UnusedAttachments: return nil`},
 			Expect:   []string{"without --apply the tickets are printed"},
 		},
 		{

@@ -100,17 +100,6 @@ func start(t testing.TB, args ...string) (url string, end func()) {
 	}
 }
 
-// written has the command write the page into a file, and returns the file's address.
-func written(t testing.TB, args ...string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "page.html")
-	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--out", file}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), file) {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return "file://" + file
-}
-
 // tab is a page in the browser. What it logs as an error fails the test at its end.
 type tab struct {
 	t   testing.TB

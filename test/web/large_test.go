@@ -5,9 +5,11 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"os"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -77,28 +79,42 @@ func largeView(nodes, slots int) object {
 		"totals": object{"nodes": nodes, "notReady": nodes / 50, "full": 0, "taken": taken, "limit": readySlots, "stuck": 0, "waiting": nodes, "moving": 0}}
 }
 
-// largePage writes a page of a large cluster into a file, and returns its address.
+// largePage serves the command's page with the view of a large cluster, and returns its address.
 func largePage(t testing.TB, nodes, slots int) string {
 	t.Helper()
-	data, err := json.Marshal(object{"source": "large", "taken": noon, "view": largeView(nodes, slots)})
+	message, err := json.Marshal(object{"source": "large", "now": noon, "frozen": true, "view": largeView(nodes, slots)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := written(t, "--server", startAPIServer(t).URL) // which has the page's code
-	file := strings.TrimPrefix(url, "file://")
-	page, err := os.ReadFile(file)
+	page, err := url.Parse(serve(t, "--server", startAPIServer(t).URL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, _ := strings.Cut(string(page), `id="data">`)
-	_, after, found := strings.Cut(rest, "</script>")
-	if !found {
-		t.Fatal("the page has no data")
-	}
-	if err := os.WriteFile(file, []byte(before+`id="data">`+string(data)+"</script>"+after), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return url
+	assets := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(page)
+		r.Out.Header.Del("Origin") // it names this server
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/stream":
+		case "/detail":
+			_ = json.NewEncoder(w).Encode(object{"ref": r.URL.Query().Get("ref"), "answer": "is there.", // the browser has gone
+				"volume": object{"driver": "d", "handle": "h", "access": "one node", "state": "InUse", "holder": object{"node": nodeOf(777)}}})
+			return
+		default:
+			assets.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", message) // the browser has gone
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
 }
 
 // scroll scrolls the map by many screens as a finger or a wheel does.

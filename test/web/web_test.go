@@ -340,7 +340,7 @@ func TestPhoneOfADeadNode(t *testing.T) {
 	for _, c := range []struct{ world, ref string }{{"dead-statefulset", "pod/shop/db-0"}, {"dead-node-some-wait", "pod/shop/moved"}, {"dead-node-some-wait", "node/worker-1"}} {
 		s := startAPIServer(t)
 		s.load(t, c.world)
-		b := open(t, written(t, "--server", s.URL), 400, 800, "light")
+		b := open(t, serve(t, "--server", s.URL), 400, 800, "light")
 		b.shows("#waits", "worker-1")
 		for _, fault := range eval[[]string](b, lost+`('body')`) {
 			t.Errorf("%s: %s", c.world, fault)
@@ -369,22 +369,20 @@ func TestHostileNames(t *testing.T) {
 	w.attach("h"+hostile, "node"+hostile, time.Hour, 0)
 	w.hold("h"+hostile, "node"+hostile, "NodeUnreachable", hostile, "worker-9", "pod"+hostile)
 	w.pod("shop", "pod"+hostile, "worker-9", "Pending", "claim"+hostile, time.Minute, 0)
-	for _, url := range []string{serve(t, "--server", s.URL), written(t, "--server", s.URL)} {
-		b := open(t, url, 1300, 900, "light")
-		b.shows("#waits", "pod"+hostile)
-		b.do(chromedp.Click(`#waits .waiting a`, chromedp.ByQuery))
-		b.shows("#panel-title", "pod"+hostile)
-		b.shows("#panel .chain", "node"+hostile)
-		b.wait(`!document.getElementById('panel').hasAttribute('aria-busy')`)
-		b.do(chromedp.SendKeys("#search", "onerror", chromedp.ByQuery))
-		b.shows("#results", hostile)
-		if n := eval[int](b, `document.querySelectorAll('img, body script:not([type=module]):not([type="application/json"])').length`); n != 0 {
-			t.Errorf("%s: %d elements were made of names", url, n)
-		}
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.shows("#waits", "pod"+hostile)
+	b.do(chromedp.Click(`#waits .waiting a`, chromedp.ByQuery))
+	b.shows("#panel-title", "pod"+hostile)
+	b.shows("#panel .chain", "node"+hostile)
+	b.wait(`!document.getElementById('panel').hasAttribute('aria-busy')`)
+	b.do(chromedp.SendKeys("#search", "onerror", chromedp.ByQuery))
+	b.shows("#results", hostile)
+	if n := eval[int](b, `document.querySelectorAll('img, body script:not([type=module])').length`); n != 0 {
+		t.Errorf("%d elements were made of names", n)
 	}
 }
 
-// Every cluster of the command line's sessions can be shown, in one file, too.
+// Every cluster of the command line's sessions can be shown.
 func TestClusters(t *testing.T) {
 	folders, err := filepath.Glob("../../internal/kubectl/testdata/*/objects.yaml")
 	if err != nil || len(folders) < 5 {
@@ -395,7 +393,7 @@ func TestClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startAPIServer(t)
 			s.load(t, name)
-			b := open(t, written(t, "--server", s.URL), 1300, 900, "light")
+			b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
 			for _, ref := range eval[[]string](b, `[...moorage.model.waits.keys(), ...[...moorage.model.volumes.keys()].slice(0, 5).map(k => 'volume/' + k), ...[...moorage.model.nodes.keys()].slice(0, 3).map(n => 'node/' + n)]`) {
 				b.do(chromedp.Evaluate(`moorage.panel.actions.close(); location.hash = new URLSearchParams({sel: `+quote(ref)+`})`, nil))
 				b.wait(`moorage.panel.ref === ` + quote(ref) + ` && (moorage.panel.detail || moorage.panel.problem)`)

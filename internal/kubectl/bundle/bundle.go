@@ -35,7 +35,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/report"
-	"github.com/moorage-dev/moorage/internal/served"
 )
 
 const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
@@ -105,11 +104,10 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	return err
 }
 
-// resource selects objects of a resource: all, by labels, or by names.
+// resource selects objects of a resource: all, or by labels.
 type resource struct {
 	schema.GroupVersionResource
 	labels    string
-	names     []string
 	namespace string // empty for all
 }
 
@@ -132,16 +130,9 @@ func resources() []resource {
 		}
 		return list
 	}
-	labelled := func(group, version, name string) []resource {
-		list := of(group, version, name)
-		list[0].labels = cluster.OfMoorage
-		return list
-	}
-	definitions := of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+	certificates := of("cert-manager.io", "v1", "certificates")
+	certificates[0].labels = cluster.OfMoorage
 	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies, v1alpha1.ResourceNodeVolumes}
-	for _, name := range own {
-		definitions[0].names = append(definitions[0].names, name+"."+v1alpha1.GroupName)
-	}
 	var list []resource
 	for _, part := range [][]resource{
 		of(v1alpha1.GroupName, v1alpha1.SchemeGroupVersion.Version, own...),
@@ -151,11 +142,10 @@ func resources() []resource {
 		of("coordination.k8s.io", "v1", "leases"),
 		of("apps", "v1", "deployments", "statefulsets", "daemonsets", "replicasets"),
 		of("batch", "v1", "jobs", "cronjobs"),
-		of("snapshot.storage.k8s.io", "v1", "volumesnapshots"),
 		of("discovery.k8s.io", "v1", "endpointslices"),
 		of("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-		of("rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrolebindings"),
-		labelled("", "v1", "configmaps"), labelled("cert-manager.io", "v1", "certificates"), labelled("cert-manager.io", "v1", "certificaterequests"), definitions,
+		of("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+		certificates,
 	} {
 		list = append(list, part...)
 	}
@@ -237,15 +227,11 @@ func (x *collector) add(name string, raw []byte) error {
 	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
 }
 
-// discovery reads the served groups, and the versions and resources of the groups that are read or that
-// doctor asks about.
+// discovery reads the served groups, and the versions and resources of the groups that are read.
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
 	for _, r := range resources() {
 		paths = append(paths, path.Dir(archive.Path(r.GroupVersionResource)))
-	}
-	for _, groupVersion := range served.GroupVersions(served.SchedulerFeatures()) {
-		paths = append(paths, "/apis/"+groupVersion)
 	}
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
@@ -284,7 +270,7 @@ func (x *collector) unread(from, in string, err error) {
 // objects reads a resource into the archive, and returns the number of objects.
 func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	list, err := x.list(ctx, r)
-	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" && len(r.names) == 0 {
+	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" {
 		r.namespace = x.namespace
 		if list, err = x.list(ctx, r); err == nil {
 			x.narrowed = true
@@ -307,33 +293,9 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	return len(list.Items), x.add(archive.ObjectsFile(r.GroupVersionResource), raw)
 }
 
-// list reads a resource page by page, or object by object where it has names.
+// list reads a resource page by page.
 func (x *collector) list(ctx context.Context, r resource) (*unstructured.UnstructuredList, error) {
 	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}}}
-	add := func(version, kind string, objects ...unstructured.Unstructured) {
-		all.SetAPIVersion(version)
-		all.SetKind(kind)
-		for _, o := range objects {
-			all.Items = append(all.Items, x.take(r, o))
-		}
-	}
-	for _, name := range r.names {
-		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		var object unstructured.Unstructured
-		if err == nil {
-			err = object.UnmarshalJSON(raw)
-		}
-		if err != nil {
-			return nil, err
-		}
-		add(object.GetAPIVersion(), object.GetKind()+"List", object)
-	}
-	if len(r.names) > 0 {
-		return all, nil
-	}
 	for next := ""; ; {
 		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).
 			Param("limit", pageSize).Param("labelSelector", r.labels)
@@ -348,7 +310,11 @@ func (x *collector) list(ctx context.Context, r resource) (*unstructured.Unstruc
 		if err != nil {
 			return nil, err
 		}
-		add(page.GetAPIVersion(), page.GetKind(), page.Items...)
+		all.SetAPIVersion(page.GetAPIVersion())
+		all.SetKind(page.GetKind())
+		for _, o := range page.Items {
+			all.Items = append(all.Items, x.take(r, o))
+		}
 		if next = page.GetContinue(); next == "" {
 			return all, nil
 		}

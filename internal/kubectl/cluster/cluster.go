@@ -11,10 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,15 +88,6 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	}
 	c.Kube, c.Moorage = kube, own
 	return c, nil
-}
-
-// Skew is by how much the API server's clock is ahead of this machine's. It is zero when the difference is
-// too small to show.
-func (c *Cluster) Skew() time.Duration {
-	if c.File { // a file's answers are as old as the file
-		return 0
-	}
-	return c.skew.get()
 }
 
 // skew is the difference of two clocks, in nanoseconds.
@@ -428,36 +417,6 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 		})
 	}
 	wait.Wait()
-}
-
-// ReadStarting reads the events of pods that have not started though their volumes may be mounted.
-func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
-	var objects []Object
-	for _, p := range w.Starting() {
-		objects = append(objects, Object{p.Namespace, p.UID})
-	}
-	c.ReadEvidence(ctx, w, objects)
-}
-
-// starting adds the events of ReadStarting to the worlds of a followed cluster. It reads the events of a
-// pod again after LeasesAgain. Nil reads nothing.
-type starting struct {
-	evidence facts.Evidence
-	since    time.Time
-}
-
-// read reads the missing events of a world that is not shared yet.
-func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
-	if s == nil {
-		return
-	}
-	if now := time.Now(); now.Sub(s.since) >= LeasesAgain {
-		s.evidence, s.since = facts.Evidence{}, now
-	}
-	w.Evidence = s.evidence
-	w.Evidence.Asked, w.Evidence.Events = maps.Clone(s.evidence.Asked), slices.Clone(s.evidence.Events)
-	c.ReadStarting(ctx, w)
-	s.evidence = w.Evidence
 }
 
 // PodAndClaims are a pod and its unbound claims: their events say why it does not start.

@@ -24,22 +24,13 @@ const (
 	idle   = 4
 )
 
-// LeasesAgain is how often Leases and events are read again while a cluster is followed, and see is called
+// LeasesAgain is how often Leases are read again while a cluster is followed, and see is called
 // without a change: each Lease is written every few seconds, but the holders change rarely.
 const LeasesAgain = 15 * time.Second
 
 // Follow calls see with the present cluster, and again after every change, at most five times a second,
 // until ctx ends or see returns an error. It leaves out the same kinds as Read.
 func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) error {
-	return c.follow(ctx, nil, see)
-}
-
-// FollowStarting is Follow with ReadStarting's events, which may lag by LeasesAgain.
-func (c *Cluster) FollowStarting(ctx context.Context, see func(*facts.World) error) error {
-	return c.follow(ctx, &starting{}, see)
-}
-
-func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.World) error) error {
 	first, err := c.Read(ctx)
 	if err != nil {
 		return err
@@ -52,7 +43,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 		return err
 	}
 	world, pause, leases := first, settle, first.Leases
-	pods.read(ctx, c, world)
 	again := time.NewTicker(LeasesAgain)
 	defer again.Stop()
 	for {
@@ -73,7 +63,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 		}
 		began := time.Now()
 		world = c.world(feeds, first, leases)
-		pods.read(ctx, c, world)
 		pause = max(settle, idle*time.Since(began))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,13 +20,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
-	"github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
@@ -40,28 +37,22 @@ type Read[T any] struct {
 // Evidence is the whole input of the checks. It is plain data: a test writes it down.
 type Evidence struct {
 	World *facts.World
-	// Skew is by how much the API server's clock is ahead of this machine's.
-	Skew time.Duration
 
 	Version    string // the API server's, such as v1.37.1
 	VersionErr error
 	// Served are the resources of each group version that was asked for.
 	Served    served.Resources
 	ServedErr error
-	CRDs      Read[CRD]
 	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
 	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
 	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Certificates and their Requests are cert-manager's, none where it is not installed; CronJobs are the
+	// Certificates are cert-manager's, none where it is not installed; CronJobs are the
 	// chart's.
 	Certificates Read[certmanagerv1.Certificate]
-	Requests     Read[certmanagerv1.CertificateRequest]
 	CronJobs     Read[batchv1.CronJob]
 	Slices       Read[discoveryv1.EndpointSlice]
 	Leases       Read[coordinationv1.Lease]
-	Roles        Read[rbacv1.ClusterRole]
 	RoleBinds    Read[rbacv1.ClusterRoleBinding]
-	Configs      Read[corev1.ConfigMap] // with a scheduler's configuration
 	Namespaces   Read[corev1.Namespace] // the opted-in namespaces
 	// Mislabelled have the opt-in label with another value than true.
 	Mislabelled []corev1.Namespace
@@ -70,26 +61,8 @@ type Evidence struct {
 	// Deployments are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
 	Asked       int
-	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the DaemonSets that
-	// lack pods.
-	Agents      Read[appsv1.DaemonSet]
-	AgentEvents []corev1.Event
+	Agents      Read[appsv1.DaemonSet] // the chart's: only moorage-node's
 	Probe       Probe
-}
-
-// CRD has the relevant fields of a CustomResourceDefinition.
-type CRD struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Spec     struct {
-		Versions []struct {
-			Name    string `json:"name"`
-			Served  bool   `json:"served"`
-			Storage bool   `json:"storage"`
-		} `json:"versions"`
-	} `json:"spec"`
-	Status struct {
-		Conditions []metav1.Condition `json:"conditions"`
-	} `json:"status"`
 }
 
 // Kubelet has the relevant fields of a kubelet's configuration.
@@ -120,7 +93,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	if err != nil {
 		return nil, err
 	}
-	e := &Evidence{World: world, Skew: c.Skew()}
+	e := &Evidence{World: world}
 	if v, err := c.Kube.Discovery().ServerVersion(); err != nil {
 		e.VersionErr = err
 	} else {
@@ -128,7 +101,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	}
 	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
-	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal, readAgents} {
+	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readAdmission, readLeases, readSlices, readKubelets, readRenewal, readAgents} {
 		wait.Go(func() { read(ctx, c, e) })
 	}
 	wait.Wait()
@@ -151,31 +124,7 @@ func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list 
 
 // readServed reads the resources of the needed groups. A group that is not served has none.
 func readServed(c *cluster.Cluster) (served.Resources, error) {
-	groups := slices.Concat(sortedKeys(needed()), served.GroupVersions(served.SchedulerFeatures()))
-	for _, version := range operation.SnapshotVersions {
-		groups = append(groups, version.String())
-	}
-	return served.Ask(c.Kube.Discovery(), groups...)
-}
-
-// readCRDs asks by paths: a CRD client would be the only used part of its module.
-func readCRDs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	for _, resource := range needed()[v1alpha1.SchemeGroupVersion.String()] {
-		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
-			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource+"."+v1alpha1.GroupName).DoRaw(ctx)
-		if apierrors.IsNotFound(err) {
-			continue // the check of served resources reports that
-		}
-		var crd CRD
-		if err == nil {
-			err = json.Unmarshal(raw, &crd)
-		}
-		if err != nil {
-			e.CRDs.Err = fmt.Errorf("CRD %s: %w", resource, err)
-			return
-		}
-		e.CRDs.Items = append(e.CRDs.Items, crd)
-	}
+	return served.Ask(c.Kube.Discovery(), sortedKeys(needed())...)
 }
 
 func readAdmission(ctx context.Context, c *cluster.Cluster, e *Evidence) {
@@ -193,6 +142,7 @@ func readAdmission(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 
 func readLeases(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Leases, metav1.ListOptions{}, c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items })
+	fill(ctx, &e.RoleBinds, metav1.ListOptions{}, c.Kube.RbacV1().ClusterRoleBindings().List, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.ClusterRoleBinding { return l.Items })
 	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelEnforce})
 	if err != nil {
 		e.Namespaces.Err = err
@@ -211,14 +161,8 @@ func readSlices(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Slices, metav1.ListOptions{}, c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List, func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items })
 }
 
-func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	rbac := c.Kube.RbacV1()
-	fill(ctx, &e.Roles, metav1.ListOptions{}, rbac.ClusterRoles().List, func(l *rbacv1.ClusterRoleList) []rbacv1.ClusterRole { return l.Items })
-	fill(ctx, &e.RoleBinds, metav1.ListOptions{}, rbac.ClusterRoleBindings().List, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.ClusterRoleBinding { return l.Items })
-}
-
-// readRenewal reads the objects that renew Moorage's certificates. It asks for cert-manager's API by path,
-// as for CRDs; where it is not served there are none.
+// readRenewal reads the objects that renew Moorage's certificates. It asks for cert-manager's API by path: a
+// client would be the only used part of its module. Where it is not served there are none.
 func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	read := func(resource string, list any) error {
 		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
@@ -231,20 +175,10 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	var certificates certmanagerv1.CertificateList
 	e.Certificates.Err = read("certificates", &certificates)
 	e.Certificates.Items = certificates.Items
-	if len(certificates.Items) > 0 {
-		var requests certmanagerv1.CertificateRequestList // cert-manager gives them the labels of their Certificate
-		e.Requests.Err = read("certificaterequests", &requests)
-		e.Requests.Items = requests.Items
-	}
 	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 
-func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	fill(ctx, &e.Configs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
-}
-
-// readAgents reads the DaemonSet of moorage-node, and the events about its missing pods. Without the right
-// to list events these are missing.
+// readAgents reads the DaemonSet of moorage-node.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	namespace := e.World.Home
 	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
@@ -253,16 +187,6 @@ func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		return
 	}
 	e.Agents.Items = list.Items
-	for i := range list.Items {
-		d := &list.Items[i]
-		if d.Status.NumberReady >= d.Status.DesiredNumberScheduled {
-			continue
-		}
-		selector := fields.OneTermEqualSelector("involvedObject.uid", string(d.UID)).String()
-		if events, err := c.Kube.CoreV1().Events(d.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector}); err == nil {
-			e.AgentEvents = append(e.AgentEvents, events.Items...)
-		}
-	}
 }
 
 // The number of asked kubelets, and the time limit of each: nodes of a pool are configured alike.

@@ -56,7 +56,7 @@ func possible(t *testing.T) messages {
 			return true
 		})
 	}
-	if len(all) < 40 {
+	if len(all) < 25 {
 		t.Fatalf("only %d messages are found in the source", len(all))
 	}
 	return all

@@ -59,46 +59,6 @@ func TestRolloutsByAccess(t *testing.T) {
 	}
 }
 
-// The API's traces of forced detaches are counted.
-func TestForcedDetachesEvidence(t *testing.T) {
-	o := small()
-	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
-	o.Attachments[0].Status.DetachError = &storagev1.VolumeError{Message: "busy"}
-	e := &Evidence{World: facts.NewWorld(o, now())}
-	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "refused: 1") {
-		t.Errorf("%+v", f)
-	}
-}
-
-// Where no kubelet may be asked, the pods' delays show the cost of a kubelet's interval.
-func TestStockKubelets(t *testing.T) {
-	o := small()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
-		Spec:       corev1.PodSpec{NodeName: "worker-1", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}},
-		Status: corev1.PodStatus{
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Minute))}},
-			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now().Add(-48 * time.Second))}}}},
-		},
-	}
-	o.Pods = []*corev1.Pod{pod}
-	o.Claims = []*corev1.PersistentVolumeClaim{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "c"},
-		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
-	}}
-	o.PersistentVolumes = []*corev1.PersistentVolume{{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "pv"},
-		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "c"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "v"}},
-		},
-	}}
-	f := checkStockKubelets(&Evidence{World: facts.NewWorld(o, now())})[0]
-	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") {
-		t.Errorf("%+v", f)
-	}
-}
-
 func stock(e *Evidence, change func(*facts.Objects)) {
 	o := small()
 	change(&o)

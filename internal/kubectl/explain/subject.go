@@ -23,7 +23,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
-	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 type kind struct {
@@ -61,7 +60,6 @@ func kinds() []kind {
 		}},
 		{name: "ticket", plural: "tickets", explained: "TicketExplanation", namespaced: true, aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.Names("volumetickets.moorage.dev"), explain: explainTicket,
 			labelled: func(w *facts.World, ns string) []metav1.Object { return within(w.Tickets, ns) }},
-		{name: "volumesnapshot", plural: "volumesnapshots", explained: "TicketExplanation", namespaced: true, aliases: []string{"vs", "volumesnapshot.snapshot.storage.k8s.io", "volumesnapshots.snapshot.storage.k8s.io"}, explain: explainSnapshot},
 	}
 }
 
@@ -266,22 +264,6 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	return answer{"TicketExplanation", x.Answer, x.Cause, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
-}
-
-// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot; without a ticket, the
-// snapshot's own status.
-func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
-	if t, ok := w.OperationTicket(ledger.OperationSnapshot, "VolumeSnapshot", c.Namespace, name); ok {
-		return explainTicket(ctx, c, w, t.Name)
-	}
-	if hidden := command.UnreadTicket(w, c.Namespace, ""); hidden != nil {
-		return answer{}, fmt.Errorf("what volumesnapshots %q waits for is not known: %w", name, hidden)
-	}
-	o, err := object(ctx, c, "snapshot.storage.k8s.io", "volumesnapshots", name)
-	if err != nil {
-		return answer{}, err
-	}
-	return ofStorage(w, "volumesnapshot", "SnapshotExplanation", facts.ExplainSnapshot(o)), nil
 }
 
 func object(ctx context.Context, c *cluster.Cluster, group, plural, name string) (*unstructured.Unstructured, error) {

@@ -13,11 +13,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/rules"
 )
@@ -162,26 +159,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	if x.State == PodWaitsForVolumes {
 		return w.volumeCause(x)
 	}
-	return cmp.Or(w.quotedCause(p), w.silentCause(x, p))
-}
-
-// kubeletPatience is for how long a kubelet may say nothing about a pod that it could start.
-const kubeletPatience = 2 * time.Minute
-
-// silentCause says that a kubelet has neither started a startable pod nor reported on it; nil where it has,
-// or that is not visible.
-func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
-	since := waitsSince(p)
-	if made := podCondition(p, corev1.PodReadyToStartContainers); w.Now.Sub(since) < kubeletPatience || !w.Evidence.Asked[p.UID] || w.Evidence.Unseen != nil ||
-		made != nil && made.Status == corev1.ConditionTrue {
-		return nil
-	}
-	if e := w.Evidence.lastEvent(p.UID); e != nil && w.Now.Sub(eventTime(e)) < kubeletPatience {
-		return nil
-	}
-	return &Cause{Of: OfContainer, Code: "KubeletSilent", Since: since,
-		Message: fmt.Sprintf("nothing known keeps it from starting at %s, and the kubelet there has neither started it nor said why", p.Spec.NodeName),
-		Do:      fmt.Sprintf("See the kubelet's log at %s, and whether other pods start there: `kubectl get pods -A --field-selector spec.nodeName=%s`", p.Spec.NodeName, p.Spec.NodeName)}
+	return w.quotedCause(p)
 }
 
 // quotedCause is Kubernetes' complaint about a bound pod with mountable volumes: about a waiting container,
@@ -249,9 +227,6 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.schedulerDown(p); c != nil {
 		return c
 	}
-	if c := w.pinnedCause(p); c != nil {
-		return c
-	}
 	said := podCondition(p, corev1.PodScheduled)
 	spoken := said != nil && said.Status != corev1.ConditionTrue && said.Message != ""
 	if c := w.fitCause(x, p); c != nil {
@@ -259,37 +234,13 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	}
 	switch {
 	case spoken:
-		return w.refusedBy(x, said)
+		return refusedBy(said)
 	case w.Now.Sub(p.CreationTimestamp.Time) > schedulerPatience:
 		return &Cause{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
 			Message: "its scheduler " + cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) + " has not said why it has no node",
 			Do:      "See whether that scheduler runs: `kubectl get lease -A | grep -i scheduler`"}
 	}
 	return nil
-}
-
-// pinnedCause says that none of the nodes is ready that a pod's node selector or affinity, or the place of
-// its volumes, allows; else nil.
-func (w *World) pinnedCause(p *corev1.Pod) *Cause {
-	var dead, why []string
-	for _, n := range w.Nodes {
-		switch bar := w.elsewhere(p, n); {
-		case bar != "" && !slices.Contains(why, bar):
-			why = append(why, bar)
-		case bar != "":
-		case w.isReady(ledger.NodeName(n.Name)):
-			return nil
-		default:
-			dead = append(dead, n.Name)
-		}
-	}
-	if len(dead) == 0 || len(why) == 0 {
-		return nil
-	}
-	slices.Sort(dead)
-	return &Cause{Of: OfNode, Code: "NodeNotReady", Node: dead[0], Since: w.notReadySince(ledger.NodeName(dead[0])),
-		Message: fmt.Sprintf("it may run only at %s, by %s, and no such node is ready", Some(dead, 3), strings.Join(why, "; ")),
-		Do:      "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
 }
 
 // schedulerDown says that a pod's scheduler is down; nil when it may run.
@@ -304,27 +255,11 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
 
-// refusedBy quotes the scheduler's refusal. Where another user of the pod's volume leaves only one node, it
-// adds that more nodes do not help.
-func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
+// refusedBy quotes the scheduler's refusal.
+func refusedBy(said *corev1.PodCondition) *Cause {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
-	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
+	return &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
 		Do: "Compare what the pod asks for with the nodes: `kubectl describe nodes`"}
-	var fit []string
-	var held *Reason
-	for i := range x.Nodes {
-		n := &x.Nodes[i]
-		if n.Barred == "" && n.Fits {
-			fit = append(fit, n.Nodes...)
-		} else if at := slices.IndexFunc(n.Reasons, func(r Reason) bool { return r.Code == string(rules.HeldElsewhere) && r.Holder != nil }); at >= 0 {
-			held = &n.Reasons[at]
-		}
-	}
-	if held != nil && len(fit) == 1 {
-		c.Message = fmt.Sprintf("only %s can take it, since %s has its volume there; and %s", fit[0], held.Holder, c.Message)
-		c.Do = fmt.Sprintf("Free room at %s, or end %s: more nodes don't help. Pods that share a claim with ReadWriteOnce run at one node; a Deployment of such pods needs the strategy Recreate, or maxSurge: 0", fit[0], held.Holder)
-	}
-	return c
 }
 
 func (w *World) volumeCause(x *Pod) *Cause {
@@ -436,11 +371,8 @@ func transient(r Reason) bool { return rules.Transient(codeOf(&r)) }
 
 // codeOf is the code that decides how a reason is treated; empty without a reason.
 func codeOf(r *Reason) ledger.Code {
-	switch {
-	case r == nil:
+	if r == nil {
 		return ""
-	case r.Code == detachNotBegun:
-		return rules.Detaching
 	}
 	return ledger.Code(r.Code)
 }
@@ -821,33 +753,15 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	}
 	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: w.terminatingSince(p)}
 	node := w.Node(name)
-	is, _ := w.leads(kubeControllerManager)
 	switch {
 	case (node == nil || outOfService(node)) && len(p.Finalizers) > 0:
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service, and its finalizer %s keeps it", p.Name, name, p.Finalizers[0])
 		c.Do = "Find who set the finalizer, and why they don't take it away: `kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml`"
-	case (node == nil || outOfService(node)) && is == lapsed:
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service: kube-controller-manager, which deletes such pods, is down, by its Lease in kube-system", p.Name, name)
-		c.Do = "Have kube-controller-manager run"
-	case node == nil:
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which does not exist any more: Kubernetes' pod garbage collector deletes it within a minute or two", p.Name, name)
+	case node == nil || outOfService(node):
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service: Kubernetes' pod garbage collector deletes it within a minute or two", p.Name, name)
 		c.Do = "If it stays, see that kube-controller-manager runs. Its volumes are detached only when the machine is known to be off"
-	case outOfService(node):
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready and has the taint %s: Kubernetes' pod garbage collector deletes it within a minute, and it can be replaced then",
-			p.Name, name, corev1.TaintNodeOutOfService)
-		c.Do = "If it stays, see that kube-controller-manager runs"
 	case w.kubeletLives(node):
 		return w.notEndedCause(p) // its kubelet ends it
-	case p.DeletionTimestamp.After(w.Now):
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: it may still end by itself, its grace period is over in %s",
-			p.Name, name, told(p.DeletionTimestamp.Sub(w.Now)))
-		c.Do = "Wait for the node, and see why it is not ready: `kubectl describe node " + name + "`"
-	case !w.blocksAnything(p):
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. Nothing waits for it: it has no volume to be taken away, and its controller does not wait for its end", p.Name, name)
-		c.Do = "Nothing for the pod's sake. See why the node is not ready: `kubectl describe node " + name + "`"
-	case !ofStatefulSet(p) && w.onlyPodHolds(p):
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. The kubelet had none of its volumes in use: they may leave the node as soon as the pod is deleted", p.Name, name)
-		c.Do = fmt.Sprintf("The node needs no taint for that. See that its machine is off, or that it does no harm if the containers of %s run on there unseen, and delete the pod: `kubectl delete pod -n %s %s --grace-period=0 --force`", p.Name, p.Namespace, p.Name)
 	default:
 		meanwhile := "no kubelet ends it, and its volumes count as in use"
 		if ofStatefulSet(p) {
@@ -872,25 +786,6 @@ func (w *World) notEndedCause(p *corev1.Pod) *Cause {
 		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
 }
 
-// onlyPodHolds says whether only a pod itself keeps its volumes at its node: they are detached once it is
-// deleted, since its kubelet has reported none in use, as when no container mounts them.
-func (w *World) onlyPodHolds(p *corev1.Pod) bool {
-	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
-		v := w.Snapshot.Volume(need.Volume)
-		if v == nil {
-			continue
-		}
-		at := v.NodeVolume(ledger.NodeName(p.Spec.NodeName))
-		if at == nil {
-			continue
-		}
-		if verdict, rule := w.Arbiter.SafeToDetach(w.Snapshot, v, at, w.Now); !verdict.Allowed() || rule != "" {
-			return false
-		}
-	}
-	return true
-}
-
 func (w *World) terminatingSince(p *corev1.Pod) time.Time {
 	since := deletedAt(p)
 	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {
@@ -898,10 +793,6 @@ func (w *World) terminatingSince(p *corev1.Pod) time.Time {
 	}
 	return since
 }
-
-// blocksAnything says whether anything waits for the end of a pod that is being deleted: its StatefulSet,
-// or other users of its volumes.
-func (w *World) blocksAnything(p *corev1.Pod) bool { return ofStatefulSet(p) || w.NeedsAttachment(p) }
 
 func ofStatefulSet(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
@@ -984,34 +875,9 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		}
 		return what + ". When its machine is back and in order: " + untaint(n.Name)
 	}
-	void := ""
-	if c := w.voidFence(n); c != "" {
-		void = fmt.Sprintf("The condition %s of %s is not newer than the last sign of its kubelet, and counts for nothing: whoever fences the machine sets it anew, with a later lastTransitionTime. Otherwise: ", c, n.Name)
-	}
 	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
-	return fmt.Sprintf("%sIf its machine runs, mend its network or its kubelet. Otherwise first see at its console, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: `kubectl taint node %s %s`%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
-}
-
-// voidFence is a condition that an AttachPolicy names as the sign of a fenced machine, but that counts for
-// nothing, since the kubelet has reported after it was set; empty: none.
-func (w *World) voidFence(n *corev1.Node) string {
-	var renewed time.Time
-	if l := w.nodeLeases[n.Name]; l != nil {
-		renewed = renewedAt(l)
-	}
-	later := convert.Node(n).Fenced // later than the kubelet's last status
-	for _, c := range n.Status.Conditions {
-		kind := string(c.Type)
-		named := slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool {
-			return p.Spec.ForceDetach != nil && p.Spec.ForceDetach.FencedCondition != nil && *p.Spec.ForceDetach.FencedCondition == kind
-		})
-		counts := slices.ContainsFunc(later, func(f ledger.FencedCondition) bool { return f.Type == kind && time.Unix(f.Since, 0).After(renewed) })
-		if named && c.Status == corev1.ConditionTrue && !counts {
-			return kind
-		}
-	}
-	return ""
+	return fmt.Sprintf("If its machine runs, mend its network or its kubelet. Otherwise first see at its console, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
+		"Only then: `kubectl taint node %s %s`. It ends every pod there that does not tolerate it", n.Name, n.Name, taint.ToString())
 }
 
 func (w *World) anyAttached(name ledger.NodeName) bool {
@@ -1041,28 +907,4 @@ func untaint(node string) string {
 
 func outOfService(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
-}
-
-func (w *World) ends(taint *corev1.Taint, node string) string {
-	n, tolerate := 0, 0
-	for _, p := range w.Pods {
-		switch {
-		case p.Spec.NodeName != node || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-		case schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, taint, false):
-			tolerate++
-		default:
-			n++
-		}
-	}
-	switch {
-	case w.partUnseen("pods"):
-		return ". It ends every pod there that does not tolerate it; how many can't be seen"
-	case n > 0 && tolerate > 0:
-		return fmt.Sprintf(". It ends %s there (%d tolerate it)", Count(n, "pod"), tolerate)
-	case n > 0:
-		return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
-	case tolerate > 0:
-		return fmt.Sprintf(". It ends no pod there (%d tolerate it)", tolerate)
-	}
-	return ""
 }

@@ -146,59 +146,15 @@ func (w *World) storageCause(out *Storage) {
 			return
 		}
 	default:
-		if out.Volume != nil && len(out.Volume.Nodes) == 0 {
-			if out.Cause = w.nowhereCause(w.pvs[out.Volume.PersistentVolume]); out.Cause != nil {
-				return
-			}
-		}
 		if out.Cause = podsCause(out.Pods); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
 			}
 		}
-		if p := userNotEnded(out.Pods); out.Cause == nil && p != nil && out.Volume != nil {
-			out.Cause = p.Cause
-		}
-		if out.Cause == nil {
-			out.Cause = w.takenCause(out.Volume)
-		}
 		return
 	}
 	out.Cause = r.Cause()
 }
-
-// takenCause is the cause of a volume that was taken from a node by force, with the steps for the machine's
-// return; nil where there is no such machine.
-func (w *World) takenCause(v *Volume) *Cause {
-	if v == nil || v.State == stateDetached { // a ticket keeps it from every node
-		return nil
-	}
-	if slices.ContainsFunc(v.Places(), func(at NodeVolume) bool { return !at.Taken }) {
-		return nil // it is somewhere else by now
-	}
-	for i := range v.Nodes {
-		n := w.Node(v.Nodes[i].Node)
-		if n == nil || !outOfService(n) {
-			continue
-		}
-		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
-			Message: fmt.Sprintf("%s has the taint %s, which is never removed by itself", n.Name, corev1.TaintNodeOutOfService),
-			Do:      fmt.Sprintf("Nothing for the volume's sake: any other node may have it. When the machine of %s is back and in order: %s", n.Name, untaint(n.Name))}
-	}
-	return nil
-}
-
-// nowhereCause says that no node can use a volume; nil where a node can, or nodes can't be seen.
-func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
-	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") ||
-		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) }) {
-		return nil
-	}
-	return &Cause{Of: OfScheduling, Code: nowhere, Message: "no node is where it can be used, such as in its zone",
-		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: `kubectl describe pv %s`, `kubectl get nodes --show-labels`", pv.Name)}
-}
-
-const nowhere = "VolumeElsewhere"
 
 // podsCause is the wait of the first pod that waits for a volume; nil when there is no such pod. A pod that
 // lacks a claim does not wait for another claim of the same name.
@@ -213,10 +169,6 @@ func podsCause(pods []PodNeed) *Cause {
 
 func userOfDeadNode(pods []PodNeed) *PodNeed {
 	return firstUser(pods, func(p *PodNeed) bool { return p.Cause.Of == OfNode && p.State != PodFinished })
-}
-
-func userNotEnded(pods []PodNeed) *PodNeed {
-	return firstUser(pods, func(p *PodNeed) bool { return p.Terminating && p.Cause.Of == OfMount })
 }
 
 // firstUser is the first pod with a cause of a kind; nil: none.
@@ -266,20 +218,12 @@ func answerStorage(s *Storage) string {
 	}
 	var b strings.Builder
 	more, named := len(v.Waiting), v.Next != nil
-	if s.Cause != nil && s.Cause.Code == nowhere {
-		b.WriteString("is at no node")
-	} else {
-		b.WriteString(whereIs(v))
-	}
+	b.WriteString(whereIs(v))
 	switch {
 	case s.Cause == nil:
 	case v.Reason != nil && rules.CallOf(codeOf(v.Reason)) == rules.CallAttach:
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
-		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
-	case s.Cause.Code == nowhere:
-		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
-	case s.Cause.Of == OfMount:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Of == OfNode:
 		if p := userOfDeadNode(s.Pods); p != nil {

@@ -86,34 +86,6 @@ func (w *World) drainTickets(node string) []DrainTicket {
 	return list
 }
 
-// thatStay names the tickets that a drain waits for, as a sentence after others; empty: none.
-func (p *DrainPlan) thatStay() string {
-	var stay, leave []string
-	for _, t := range p.Tickets {
-		if t.stays() {
-			stay = append(stay, t.Ticket)
-		} else {
-			leave = append(leave, t.Ticket)
-		}
-	}
-	text := ""
-	if n := len(stay); n > 0 {
-		text += fmt.Sprintf(" %s there %s until somebody ends %s: %s.", Count(n, "VolumeTicket"), verb(n, "stays", "stay"), verb(n, "it", "them"), strings.Join(stay[:min(n, fewTickets)], ", "))
-	}
-	if n := len(leave); n > 0 {
-		text += fmt.Sprintf(" %s %s with the cordon: %s.", Count(n, "VolumeTicket"), verb(n, "leaves", "leave"), strings.Join(leave[:min(n, fewTickets)], ", "))
-	}
-	return text
-}
-
-// asForPods says that nothing that pods need is in the way of a drain.
-func (p *DrainPlan) asForPods() string {
-	if slices.ContainsFunc(p.Tickets, DrainTicket.stays) {
-		return "as for pods, it may be drained."
-	}
-	return "as for volumes, it may be drained."
-}
-
 const fewTickets = 5
 
 // DrainPod is one pod of the node.
@@ -138,22 +110,6 @@ func (p *DrainPod) note(text string) {
 	if text != "" {
 		p.Note = strings.TrimPrefix(p.Note+"; "+text, "; ")
 	}
-}
-
-// waitsForComponents says whether components that are down are the only obstacle at the nodes that the
-// pod's rules allow.
-func (p *DrainPod) waitsForComponents() bool {
-	waits := false
-	for i := range p.Nodes {
-		if p.Nodes[i].Barred != "" {
-			continue
-		}
-		waits = true
-		if slices.ContainsFunc(p.Nodes[i].Reasons, func(r Reason) bool { return r.Code != controllerDown && r.Code != attacherDown }) {
-			return false
-		}
-	}
-	return waits
 }
 
 // DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
@@ -389,38 +345,6 @@ func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	return next
 }
 
-// byPlan rewords a reason's message that is true only by the plan: a pod has a volume at the node where the
-// plan has placed it.
-func byPlan(r rules.Reason, message string) string {
-	if !strings.HasSuffix(r.Who.UID, successorSuffix) {
-		return message
-	}
-	message = strings.Replace(message, ": "+string(r.Node)+" holds it for ", ": by this plan "+string(r.Node)+" would hold it for ", 1)
-	return strings.Replace(message, " and is in use for ", " and by this plan would be in use for ", 1)
-}
-
-// fullByPlan makes reasons of a node say that the plan's own pods there count as users of its slots.
-func fullByPlan(reasons []Reason) []Reason {
-	for i := range reasons {
-		if codeOf(&reasons[i]) == rules.NoFreeSlot {
-			reasons[i].Message = strings.Replace(reasons[i].Message, " used)", " used, with what this plan has placed there)", 1)
-		}
-	}
-	return reasons
-}
-
-func places(plan *ledger.Delta, node ledger.NodeName) bool {
-	if plan == nil {
-		return false
-	}
-	for _, at := range plan.Added {
-		if at == node {
-			return true
-		}
-	}
-	return false
-}
-
 func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
 
 // tied lists a pod's claims with volumes that only some nodes can use, attachable or not, such as local
@@ -477,82 +401,6 @@ func (w *World) best(s ledger.Snapshot, r rules.Request, groups []NodesVerdict) 
 	return best
 }
 
-func answerDrain(p *DrainPlan) string {
-	rest := thatEnd(p) + p.needForce() + p.thatStay()
-	if n := len(p.Stuck); n > 0 {
-		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
-	}
-	moving := len(p.Pods) - p.ending()
-	switch {
-	case len(p.Pods) == 0 && len(p.Down) == 0 && len(p.NotVisible) == 0:
-		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: " + p.asForPods() + rest
-	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return !pod.Ends && pod.To == "" && !pod.waitsForComponents() }):
-		return "Its pods would wait: " + causesSay(p.Down) + rest
-	case p.Waits > 0:
-		first := ""
-		if len(p.Down) > 0 {
-			first = "Its pods would wait: " + causesSay(p.Down) + " Besides, "
-		}
-		return first + fmt.Sprintf("%d of %s would wait: %s.", p.Waits, thatMove(p), whyWait(p)) + rest
-	case len(p.NotVisible) > 0:
-		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + rest
-	case moving == 0:
-		return strings.TrimSpace(rest)
-	case len(p.Pods) == 1:
-		return "The volumes of its one pod can go elsewhere." + rest
-	case moving == 1:
-		return "The volumes of the 1 pod that is made again can go elsewhere." + rest
-	case moving < len(p.Pods):
-		return fmt.Sprintf("The volumes of the %s can go elsewhere.", thatMove(p)) + rest
-	}
-	return fmt.Sprintf("The volumes of all %s can go elsewhere.", thatMove(p)) + rest
-}
-
-// whyWait says why pods would wait: volumes keep them from other nodes, or rules that no room for a volume
-// changes, such as a node selector.
-func whyWait(p *DrainPlan) string {
-	whose, them := "their", "them"
-	if p.Waits == 1 {
-		whose, them = "its", "it"
-	}
-	byRules := func(pod DrainPod) bool {
-		return len(pod.Nodes) > 0 && !slices.ContainsFunc(pod.Nodes, func(n NodesVerdict) bool { return n.Barred == "" })
-	}
-	if slices.ContainsFunc(p.Pods, byRules) {
-		return "no other node will do for " + them + " or has room for " + whose + " volumes"
-	}
-	return "no other node can take " + whose + " volumes"
-}
-
-// thatMove counts the pods of a plan that are made again, and says so where some are not.
-func thatMove(p *DrainPlan) string {
-	again := len(p.Pods) - p.ending()
-	if again == len(p.Pods) {
-		return Count(again, "pod")
-	}
-	return Count(again, "pod") + " that " + verb(again, "is", "are") + " made again"
-}
-
-// thatEnd counts the pods of a plan that no controller makes again, as a sentence after others.
-func thatEnd(p *DrainPlan) string {
-	n := p.ending()
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" %s with volumes would end: no controller makes %s again.", Count(n, "pod"), verb(n, "it", "them"))
-}
-
-func (p *DrainPlan) needForce() string {
-	n := len(p.Alone)
-	switch {
-	case n == 0:
-		return ""
-	case n > fewTickets:
-		return fmt.Sprintf(" A drain needs --force because of %s and %s without a controller.", strings.Join(p.Alone[:fewTickets], ", "), Count(n-fewTickets, "more pod"))
-	}
-	return fmt.Sprintf(" A drain needs --force because of %s.", strings.Join(p.Alone, ", "))
-}
-
 func (p *DrainPlan) ending() int {
 	n := 0
 	for i := range p.Pods {
@@ -561,18 +409,6 @@ func (p *DrainPlan) ending() int {
 		}
 	}
 	return n
-}
-
-func causesSay(causes []Cause) string {
-	var list []string
-	for _, c := range causes {
-		list = append(list, c.Message)
-	}
-	return sentence(strings.Join(list, "; "))
-}
-
-func cantBeTold(p *DrainPlan) string {
-	return "is not known: you may not list all " + strings.Join(p.NotVisible, ", ") + "."
 }
 
 // DrainMove is a pod that may leave its node now, and the node that would suit its volumes best.
@@ -773,7 +609,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 				continue
 			}
 			there.Ticket = ticket.ID.String()
-			there.Why = "VolumeTicket " + there.Ticket + whatThen(ticket, at.Draining)
+			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
 		}
 		if names := v.PVs(); len(names) > 0 {
 			there.Volume = names[0]
@@ -824,21 +660,6 @@ func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 		}
 	}
 	return kept
-}
-
-// whatThen says how a ticket that keeps a volume at a node goes on, cordoned or not.
-func whatThen(t *ledger.Ticket, cordoned bool) string {
-	switch {
-	case t.OnDrain == ledger.StayOnDrain:
-		return " keeps it there"
-	case !cordoned && t.OnDrain == ledger.MoveOnDrain:
-		return " keeps it there until the cordon"
-	case t.OnDrain == ledger.MoveOnDrain:
-		return " is moved elsewhere, once it has let go of it"
-	case !cordoned:
-		return " keeps it there, and ends with the cordon"
-	}
-	return " ends now, as the node is cordoned"
 }
 
 // CordonedSince is the time of a node's last cordon, by the API server's field management; zero: unknown.
@@ -935,4 +756,41 @@ func claimNames(p *corev1.Pod) []string {
 		}
 	}
 	return list
+}
+
+// answerDrain says in a few sentences what keeps the node's pods, tickets and volumes there.
+func answerDrain(p *DrainPlan) string {
+	var parts []string
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	ends, moves := p.ending(), len(p.Pods)-p.ending()
+	for _, c := range p.Down {
+		say(1, "Its pods would wait: %s.", strings.TrimSuffix(c.Message, "."))
+	}
+	say(len(p.NotVisible), "Whether its pods' volumes can go elsewhere is not known: you may not list all %s.", strings.Join(p.NotVisible, ", "))
+	say(p.Waits, "%d of %s that %s made again would wait: no other node will do for %s or has room for %s volumes.",
+		p.Waits, Count(moves, "pod"), verb(moves, "is", "are"), verb(p.Waits, "it", "them"), verb(p.Waits, "its", "their"))
+	if len(parts) == 0 && moves > 0 {
+		say(1, "The volumes of the %s that %s made again can go elsewhere.", Count(moves, "pod"), verb(moves, "is", "are"))
+	}
+	say(ends, "%s with volumes would end: no controller makes %s again.", Count(ends, "pod"), verb(ends, "it", "them"))
+	say(len(p.Alone), "A drain needs --force because of %s.", Some(p.Alone, fewTickets))
+	var stay, leave []string
+	for _, t := range p.Tickets {
+		if t.stays() {
+			stay = append(stay, t.Ticket)
+		} else {
+			leave = append(leave, t.Ticket)
+		}
+	}
+	say(len(stay), "%s there %s until somebody ends %s: %s.", Count(len(stay), "VolumeTicket"), verb(len(stay), "stays", "stay"), verb(len(stay), "it", "them"), Some(stay, fewTickets))
+	say(len(leave), "%s %s with the cordon: %s.", Count(len(leave), "VolumeTicket"), verb(len(leave), "leaves", "leave"), Some(leave, fewTickets))
+	say(len(p.Stuck), "%s there should have left already and can't.", Count(len(p.Stuck), "volume"))
+	if len(p.Pods) == 0 && p.Clear() {
+		parts = append([]string{"None of its pods needs a volume that has to be attached, or that only some nodes can use."}, parts...)
+	}
+	return strings.Join(parts, " ")
 }

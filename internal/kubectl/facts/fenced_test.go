@@ -4,7 +4,6 @@ package facts
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// FencedAt groups the holds' entries by rule, for this Node object only, with the earliest time and the
-// rule's proof. A volume that has left the node does not count, nor its time.
+// FencedAt counts the holds with an entry for this Node object. A volume that has left the node does not
+// count.
 func TestFencedAt(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}
@@ -38,24 +37,7 @@ func TestFencedAt(t *testing.T) {
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "an earlier Node", Rule: v1alpha1.ForceDetachOutOfService}),
 		hold(),
 	}}, noon())
-	want := []Fenced{
-		{Volumes: 1},
-		{By: "AfterPodGone", Volumes: 1},
-		{By: "NodeShutdown", Proof: true, Since: at(1).Time, Volumes: 2},
-	}
-	got := w.FencedAt(n)
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	var words []string
-	for _, f := range got {
-		words = append(words, f.Words())
-	}
-	if want := []string{
-		"1 volume may still be mounted there since a forced detach",
-		"1 volume taken by AfterPodGone, a time that proves nothing",
-		"2 volumes taken by NodeShutdown, proof that the machine writes no more",
-	}; !slices.Equal(words, want) {
-		t.Errorf("%q", words)
+	if got := w.FencedAt(n); got != 4 {
+		t.Errorf("%d volumes, want 4", got)
 	}
 }

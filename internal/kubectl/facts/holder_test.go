@@ -53,12 +53,6 @@ func TestRemedyForAHeldVolume(t *testing.T) {
 		want   string
 		change func(holder, waits *corev1.Pod, node *corev1.Node)
 	}{
-		"pods of a Deployment": {"kubectl patch deployment web -n shop", func(holder, waits *corev1.Pod, _ *corev1.Node) {
-			for hash, p := range map[string]*corev1.Pod{"h1": holder, "h2": waits} {
-				p.Labels = map[string]string{"pod-template-hash": hash}
-				p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-" + hash, UID: types.UID(hash), Controller: new(true)}}
-			}
-		}},
 		"a cordoned node": {"kubectl uncordon worker-1", func(_, _ *corev1.Pod, node *corev1.Node) { node.Spec.Unschedulable = true }},
 		"any other":       {"Delete pod shop/v, if it is not wanted", func(_, _ *corev1.Pod, _ *corev1.Node) {}},
 	} {

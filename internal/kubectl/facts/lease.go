@@ -156,27 +156,20 @@ type fieldWrite struct {
 	at      time.Time
 }
 
-// lastWrite finds the last write of a field by its JSON name, such as renewTime; empty stands for any
-// field. It takes the latest of the field's managers. False where the API server has noted none.
-func lastWrite(object metav1.Object, field string) (fieldWrite, bool) {
-	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool {
-		return field == "" || f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+field+`"`)
-	})
-}
-
-func lastStatusWrite(object metav1.Object) (fieldWrite, bool) {
-	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
-}
-
-func lastWriteOf(object metav1.Object, counts func(*metav1.ManagedFieldsEntry) bool) (last fieldWrite, ok bool) {
+// lastWrite finds the last write of a field by its JSON name, such as renewTime. It takes the latest of the
+// field's managers. False where the API server has noted none.
+func lastWrite(object metav1.Object, field string) (last fieldWrite, ok bool) {
 	fields := object.GetManagedFields()
 	for i := range fields {
 		f := &fields[i]
+		if f.FieldsV1 == nil || !strings.Contains(f.FieldsV1.GetRawString(), `"f:`+field+`"`) {
+			continue
+		}
 		at := time.Time{}
 		if f.Time != nil {
 			at = f.Time.Time
 		}
-		if counts(f) && (!ok || at.After(last.at)) {
+		if !ok || at.After(last.at) {
 			last, ok = fieldWrite{f.Manager, at}, true
 		}
 	}

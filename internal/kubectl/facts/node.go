@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/rules"
@@ -52,14 +53,10 @@ type Slots struct {
 	// there is no limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
-	// Leaked, PodsGone and NoAttachment count the driver's volumes in these states by the node's own
-	// report: see NodeHas. Word is the state of moorage-node's report where it is not current.
-	Leaked       int32 `json:"leaked,omitempty"`
-	PodsGone     int32 `json:"mountsWithoutPod,omitempty"`
-	NoAttachment int32 `json:"withoutAttachment,omitempty"`
-	// Unanswered counts the driver's volumes with an unanswered unstage call.
-	Unanswered int32  `json:"unansweredCalls,omitempty"`
-	Word       string `json:"word,omitempty"`
+	// Leftovers counts the driver's volumes that need a person's attention by the node's own report: see
+	// NodeHas and UnansweredCall. Word is the state of moorage-node's report where it is not current.
+	Leftovers int32  `json:"leftovers,omitempty"`
+	Word      string `json:"word,omitempty"`
 }
 
 // Taken is how many slots are not free.
@@ -89,33 +86,25 @@ func (w *World) ListSlots() []Slots {
 				continue
 			}
 			slots := w.slots(n, d, byDriver[slotKey{n.Name, d.Name}])
-			slots.take(w.NodeWordOf(n.Name))
+			word := w.NodeWordOf(n.Name)
+			if word.State == WordPartial || word.State == WordSilent || word.State == WordOld {
+				slots.Word = word.State
+			}
+			for i := range word.Has {
+				if word.Has[i].Driver == d.Name {
+					slots.Leftovers++
+				}
+			}
+			for i := range word.Unanswered {
+				if word.Unanswered[i].Driver == d.Name {
+					slots.Leftovers++
+				}
+			}
 			list = append(list, slots)
 		}
 	}
 	slices.SortFunc(list, func(a, b Slots) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver)) })
 	return list
-}
-
-func (s *Slots) take(word NodeWord) {
-	if word.State != WordSpeaks && word.State != WordAbsent && word.State != WordUnseen {
-		s.Word = word.State
-	}
-	count := func(n *int32, is bool) {
-		if is {
-			*n++
-		}
-	}
-	for _, has := range word.Has {
-		if has.Driver == s.Driver {
-			count(&s.Leaked, has.Leaked)
-			count(&s.PodsGone, len(has.PodsGone) > 0)
-			count(&s.NoAttachment, has.NoAttachment)
-		}
-	}
-	for _, call := range word.Unanswered {
-		count(&s.Unanswered, call.Driver == s.Driver)
-	}
 }
 
 // NodeState is the part of a node's state that decides whether volumes come and go there.
@@ -294,20 +283,15 @@ type NodeView struct {
 	Blocking    int `json:"blocking,omitempty"`
 	// Held are the pods there that have volumes and are not being deleted: while the node is not ready,
 	// their volumes can't leave.
-	Held int `json:"podsWithVolumes,omitempty"`
-	// Staying is how many volumes can't leave a node that is not ready: the Kept volumes, and the volumes
-	// of the pods there.
-	Staying int     `json:"volumesStaying,omitempty"`
-	Slots   []Slots `json:"slots,omitempty"`
-	// Fenced are volumes that are or were taken from it without its kubelet's report.
-	Fenced []Fenced `json:"fenced,omitempty"`
-	// TimeHeld names the nodes, this node included, that forceDetach.afterUnreachable takes nothing from;
-	// empty: its time runs, or there is none.
-	TimeHeld string `json:"timeHeld,omitempty"`
+	Held  int     `json:"podsWithVolumes,omitempty"`
+	Slots []Slots `json:"slots,omitempty"`
+	// Fenced counts the volumes that are or were taken from it without its kubelet's report, and may be
+	// there.
+	Fenced int `json:"fenced,omitempty"`
 	// Kept are volumes that can't leave though they are wanted elsewhere, or not at all.
 	Kept []Volume `json:"kept,omitempty"`
 	// Waiting are the node's waiters, the longest first: pods and tickets that should have their volumes
-	// there and don't, and pods without a node that lack only a free slot there.
+	// there and don't.
 	Waiting []NodeWaiter `json:"waiting,omitempty"`
 	// Word is moorage-node's report there; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
@@ -332,37 +316,17 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 			out.Slots = append(out.Slots, s)
 		}
 	}
-	out.Kept, out.Fenced, out.TimeHeld = w.keptAt(n.Name), w.FencedAt(n), w.timeHeld(name)
-	if !out.Ready {
-		out.Staying = w.staying(n.Name, out.Kept)
-	}
+	out.Kept, out.Fenced = w.keptAt(n.Name), w.FencedAt(n)
 	if w.Served() {
 		word := w.NodeWordOf(name)
 		out.Word = &word
 	}
 	if out.Ready {
-		out.Waiting = w.waitingFor(n, &out)
+		out.Waiting = w.waitingFor(n)
 	}
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
 	return out
-}
-
-// timeHeld names the nodes where the time of afterUnreachable stands still, if a node that is not ready is
-// among them. It goes by the first driver by name with a possible volume there.
-func (w *World) timeHeld(name ledger.NodeName) string {
-	n := w.Snapshot.Node(name)
-	if n == nil || w.isReady(name) || !w.moorageDetaches() {
-		return ""
-	}
-	for _, id := range n.At() {
-		if v := w.Snapshot.Volume(id); v != nil {
-			if b := rules.Braked(w.Snapshot, v, n); !b.IsZero() {
-				return b.String()
-			}
-		}
-	}
-	return ""
 }
 
 // LongWait is for how long a passing wait may last before it is worth a finding.
@@ -378,19 +342,6 @@ func (w *World) keptAt(node string) []Volume {
 		}
 	}
 	return list
-}
-
-func (w *World) staying(node string, kept []Volume) int {
-	n := len(kept)
-	for _, v := range w.ListVolumes("") {
-		for _, at := range v.Places() {
-			isKept := slices.ContainsFunc(kept, func(k Volume) bool { return k.Key() == v.Key() })
-			if at.Node == node && !isKept && at.maybeThere() && slices.ContainsFunc(at.Users, func(u User) bool { return u.State == "Bound" }) {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // LeftBehind lists the volumes that are, or may be, at a node, even if there is no such Node.
@@ -495,7 +446,7 @@ func answerNode(x *NodeView) string {
 	case len(full) > 0 && x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
 	case len(full) > 0:
-		return fmt.Sprintf("is ready, with %s, and full for driver %s%s.", podsOf(x), strings.Join(full, ", "), x.waitForSlots())
+		return fmt.Sprintf("is ready, with %s, and full for driver %s.", podsOf(x), strings.Join(full, ", "))
 	case x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", podsOf(x))
 	case x.Taint != "":
@@ -510,23 +461,15 @@ func answerNode(x *NodeView) string {
 
 func answerNotReady(x *NodeView) string {
 	var parts []string
-	if x.Blocking > 0 && x.Blocking < x.Terminating && !x.KubeletLives {
-		parts = append(parts, fmt.Sprintf("%s Terminating there, and a StatefulSet can't replace %d of them", CountVerb(x.Terminating, "pod"), x.Blocking))
-	} else if x.Blocking > 0 && !x.KubeletLives {
-		parts = append(parts, CountVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
-	} else if x.Terminating > 0 && !x.KubeletLives {
-		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there")
-	} else if x.Terminating > 0 {
+	if x.Terminating > 0 && x.KubeletLives {
 		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
+	} else if x.Blocking > 0 {
+		parts = append(parts, fmt.Sprintf("%s Terminating there, and a StatefulSet can't replace %d of them", CountVerb(x.Terminating, "pod"), x.Blocking))
+	} else if x.Terminating > 0 {
+		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there")
 	}
-	if len(x.Kept) > 0 && x.KubeletLives {
+	if len(x.Kept) > 0 {
 		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
-	} else if len(x.Kept) > 0 {
-		text := Count(x.Staying, "volume") + " can't leave it"
-		if used := x.Staying - len(x.Kept); used > 0 { // the difference is not listed: it has no waiter
-			text += fmt.Sprintf(", of which pods there use %d", used)
-		}
-		parts = append(parts, text)
 	} else if x.Held > 0 && !x.KubeletLives {
 		parts = append(parts, "the volumes of "+Count(x.Held, "pod")+" there can't leave it")
 	}
@@ -569,23 +512,20 @@ type NodeWaiter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
+func (w *World) waitingFor(n *corev1.Node) []NodeWaiter {
 	var list []NodeWaiter
 	add := func(who Requester, code string, since time.Time) {
 		if !slices.ContainsFunc(list, func(other NodeWaiter) bool { return other.Who == who }) {
 			list = append(list, NodeWaiter{who, code, since})
 		}
 	}
-	full := slices.ContainsFunc(x.Slots, func(s Slots) bool { return s.Free != nil && *s.Free == 0 || s.Exhausted })
 	for _, p := range w.Pods {
 		who := Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
-		switch {
-		case p.Spec.NodeName == n.Name:
-			if wait, ok := w.podWait(p); ok && wait.State == PodWaitsForVolumes {
-				add(who, wait.Code, wait.Since)
-			}
-		case full && w.lacksOnlySlots(p, n):
-			add(who, string(rules.NoFreeSlot), waitsSince(p))
+		if p.Spec.NodeName != n.Name {
+			continue
+		}
+		if wait, ok := w.podWait(p); ok && wait.State == PodWaitsForVolumes {
+			add(who, wait.Code, wait.Since)
 		}
 	}
 	queues := map[ledger.NodeName]*rules.Queue{}
@@ -605,70 +545,6 @@ func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 	return list
 }
 
-// lacksOnlySlots says whether a pod has no node, and lacks only a free slot at this node.
-func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
-	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 || !w.NeedsAttachment(p) || w.barred(p, n) != "" {
-		return false
-	}
-	v := w.Arbiter.Fit(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p)), ledger.NodeName(n.Name), w.Now)
-	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.NoFreeSlot })
-}
-
-func (x *NodeView) waitForSlots() string {
-	n := 0
-	for _, waiter := range x.Waiting {
-		if waiter.Code == string(rules.NoFreeSlot) {
-			n++
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %d %s for a slot there", n, verb(n, "waits", "wait"))
-}
-
-// Fenced are volumes that one rule takes from a node without its kubelet's report, and that are or may be
-// still there: see v1alpha1.FencedNode.
-type Fenced struct {
-	// By is the rule; empty where the rule's work has ended, but the volumes may still be mounted there.
-	By    string `json:"by,omitempty"`
-	Proof bool   `json:"proof"`
-	// Since is when the first of the volumes that are still there was listed.
-	Since   time.Time `json:"since,omitzero"`
-	Volumes int       `json:"volumes"`
-}
-
-// FencedAt sums up the VolumeHolds' entries about a node that rules take or took volumes from.
-func (w *World) FencedAt(n *corev1.Node) []Fenced {
-	byRule, machine := map[string]*Fenced{}, convert.Node(n).SystemUUID
-	for _, h := range w.Holds {
-		for i := range h.Status.Fenced {
-			f := &h.Status.Fenced[i]
-			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != machine {
-				continue // the entry is about another machine that had the name
-			}
-			rule := string(f.Rule)
-			if rule != "" && !w.isAt(ledger.VolumeID{Driver: h.Spec.Driver, Handle: h.Spec.Handle}, ledger.NodeName(n.Name)) {
-				continue // the volume has left, and the hold's entry is outdated
-			}
-			if byRule[rule] == nil {
-				byRule[rule] = &Fenced{By: rule, Proof: rules.Proves(rule)}
-			}
-			of := byRule[rule]
-			of.Volumes++
-			if f.Since != nil && (of.Since.IsZero() || f.Since.Time.Before(of.Since)) {
-				of.Since = f.Since.Time
-			}
-		}
-	}
-	var list []Fenced
-	for _, f := range byRule {
-		list = append(list, *f)
-	}
-	slices.SortFunc(list, func(a, b Fenced) int { return cmp.Compare(a.By, b.By) })
-	return list
-}
-
 // isAt says whether a volume is, or may be, at a node: a request alone does not count.
 func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	v := w.Snapshot.Volume(id)
@@ -680,69 +556,17 @@ func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	return at.maybeThere()
 }
 
-// Words describe the volumes and the rule's proof.
-func (f Fenced) Words() string {
-	volumes := Count(f.Volumes, "volume")
-	switch {
-	case f.By == "":
-		return volumes + " may still be mounted there since a forced detach"
-	case f.Proof:
-		return volumes + " taken by " + f.By + ", proof that the machine writes no more"
-	}
-	return volumes + " taken by " + f.By + ", a time that proves nothing"
-}
-
-// Orphan is a VolumeAttachment that no component will detach as things are.
-type Orphan struct {
-	Attachment string `json:"attachment"`
-	Volume     string `json:"volume"`
-	Node       string `json:"node"`
-	Message    string `json:"message"`
-	Fix        string `json:"fix"`
-}
-
-// Orphans lists the attachments that have lost their node or their volume, or were never Moorage's. They
-// are only reported. An invisible object does not count as gone.
-func (w *World) Orphans() []Orphan {
-	var list []Orphan
-	for v := range w.Snapshot.Volumes() {
-		for i := range v.NodeVolumes {
-			for _, va := range v.NodeVolumes[i].Attachments() {
-				if message, fix := w.orphaned(v, &v.NodeVolumes[i], va); message != "" {
-					list = append(list, Orphan{va.Name, v.ID.String(), string(va.Node), message, fix})
-				}
-			}
+// FencedAt counts the volumes that were taken from a node by force and are, or may be, still there.
+func (w *World) FencedAt(n *corev1.Node) int {
+	count, machine := 0, convert.Node(n).SystemUUID
+	for _, h := range w.Holds {
+		if slices.ContainsFunc(h.Status.Fenced, func(f v1alpha1.FencedNode) bool {
+			other := f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != machine
+			left := f.Rule != "" && !w.isAt(ledger.VolumeID{Driver: h.Spec.Driver, Handle: h.Spec.Handle}, ledger.NodeName(n.Name))
+			return f.Node == n.Name && !other && !left
+		}) {
+			count++
 		}
 	}
-	slices.SortFunc(list, func(a, b Orphan) int { return cmp.Compare(a.Attachment, b.Attachment) })
-	return list
-}
-
-// untilGone says for how long a volume counts as in use at a node that does not exist.
-func (w *World) untilGone(v *ledger.Volume, p *ledger.NodeVolume) string {
-	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
-	if verdict.Allowed() || len(verdict.Reasons) == 0 {
-		return ""
-	}
-	return ": " + w.reason(verdict.First(), nil).Message
-}
-
-func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (message, fix string) {
-	node := w.Snapshot.Node(p.Node)
-	switch {
-	case !v.ID.IsReal() && w.unseen("persistentvolumes"):
-		return "", ""
-	case !v.ID.IsReal():
-		return fmt.Sprintf("its PersistentVolume %s does not exist", va.PersistentVolume),
-			"Detach the volume with the storage's own tools if it still is attached, then delete the VolumeAttachment."
-	case !va.Own():
-		return "its name is not the one that its volume and node lead to: somebody else made it, and no kubelet looks for it",
-			"Find its maker in metadata.managedFields, and have them delete it."
-	case (node == nil || !node.Exists) && !w.unseen("nodes"):
-		return fmt.Sprintf("its node %s does not exist%s", p.Node, w.untilGone(v, p)),
-			"If the machine lives, restart its kubelet: it makes the Node again, and the volumes leave as ever. If it is gone for certain, see at its console, or in the cloud, that it is powered off: a volume that two nodes write is destroyed. Then wait for the time, or delete the VolumeAttachment."
-	case !w.Snapshot.AttachRequired(v.ID.Driver) && !w.unseen("csidrivers.storage.k8s.io"):
-		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."
-	}
-	return "", ""
+	return count
 }

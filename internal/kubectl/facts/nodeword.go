@@ -33,15 +33,11 @@ type NodeWord struct {
 
 const (
 	WordSpeaks  = "Speaks"
-	WordPartial = "Partial"     // some parts could not be read
-	WordSilent  = "Silent"      // it owes an answer
-	WordOfBoot  = "AnotherBoot" // it has not looked since the machine was booted
-	WordOfNode  = "AnotherNode" // it has not looked since the Node was made
-	// In the next two states it is unknown whether a report is from this boot: it does not count.
-	WordNoKubeletBoot = "KubeletSaysNoBoot" // the kubelet reports no bootID
-	WordNoBoot        = "NoBoot"            // moorage-node can't read the boot's ID
-	WordAbsent        = "Absent"            // there is none
-	WordUnseen        = "NotVisible"        // it may not be read, or the cluster does not serve it
+	WordPartial = "Partial"    // some parts could not be read
+	WordSilent  = "Silent"     // it owes an answer
+	WordOld     = "Old"        // it has not looked since the boot or since the Node was made, or that can't be known
+	WordAbsent  = "Absent"     // there is none
+	WordUnseen  = "NotVisible" // it may not be read, or the cluster does not serve it
 )
 
 // NodeHas is a volume by the node's own report.
@@ -64,8 +60,6 @@ type NodeHas struct {
 	KubeletKnows bool     `json:"kubeletKnows,omitempty"`
 	// NoAttachment: no VolumeAttachment attaches it there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
-
-	pods []v1alpha1.PublishedPod // it is published to
 }
 
 // UnansweredCall is a call of moorage-node to unstage a volume that the driver has not answered with
@@ -75,11 +69,6 @@ type UnansweredCall struct {
 	Volume string `json:"volume"`
 	// Message is moorage-node's last message about it.
 	Message string `json:"message,omitempty"`
-}
-
-// ToldBy says whether a cause covers all its oddities, with the remedy at the node.
-func (x *NodeHas) ToldBy(c *Cause) bool {
-	return c != nil && c.Code == string(rules.StagedAtNode) && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
 }
 
 // Odd says whether it needs a person's attention.
@@ -126,33 +115,6 @@ func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes)
 		list = append(list, call)
 	}
 	return list
-}
-
-func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
-	node := w.nodes[name]
-	switch {
-	case w.WordsUnseen != nil && w.WordsUnseen.Missing:
-		return WordUnseen, "the cluster does not serve NodeVolumes, so that what its nodes have staged is known from their kubelets only"
-	case w.WordsUnseen != nil:
-		return WordUnseen, "you may not list nodevolumes.moorage.dev, so that what it has staged or mounted is not known"
-	case object == nil || object.Status.Observed == nil:
-		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
-	case node != nil && node.Status.NodeInfo.BootID == "" && object.Status.BootID != "":
-		return WordNoKubeletBoot, "its kubelet reports no bootID (status.nodeInfo of the Node), so that nobody can tell whether what moorage-node says is of this boot: it does not count, as if moorage-node did not run there"
-	case node != nil && node.Status.NodeInfo.BootID != "" && object.Status.BootID == "":
-		return WordNoBoot, "moorage-node there can't read /proc/sys/kernel/random/boot_id, so that nobody can tell whether what it says is of this boot: it does not count, as if moorage-node did not run there"
-	case node != nil && ofEarlierBoot(node, object):
-		return WordOfBoot, "what moorage-node has said there is of an earlier boot: those mounts are gone, and it has not looked since"
-	case node != nil && object.Status.NodeUID != node.UID:
-		return WordOfNode, "moorage-node has not looked since the Node was made again"
-	case w.agentMissing(name):
-		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
-	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= rules.LookPatience:
-		return WordSilent, "moorage-node there does not answer: what it said last may be old. In Standalone mode what that names as forgotten stays there; if moorage-node is gone for good, delete the NodeVolumes. Other volumes leave the node by its kubelet's report, unless an AttachPolicy has requireNodeWord"
-	case object.Status.Truncated && len(object.Status.Unlisted) == 0 || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
-		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
-	}
-	return WordSpeaks, ""
 }
 
 // agentMissing says whether moorage-node has pods in this cluster, but none that is ready at a node. Where
@@ -202,47 +164,17 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 	}
 	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted)}
 	for _, p := range v.Published {
-		if p.PodFolder || p.Mounted != v1alpha1.NodeNo {
-			out.pods = append(out.pods, p)
-		}
-		if p.Mounted != v1alpha1.NodeNo && !w.hasPod(name, p.PodUID) {
+		if p.Mounted != v1alpha1.NodeNo && !w.partUnseen("pods") && (w.pods[p.PodUID] == nil || w.pods[p.PodUID].Spec.NodeName != string(name)) {
 			out.PodsGone = append(out.PodsGone, p.PodUID)
 		}
 	}
-	id, told := w.volumeOf(v)
-	if !told {
-		out.Leaked = v.Forgotten
-		return out, true
-	}
-	out.Driver = id.Driver
-	w.compare(&out, name, v, id)
-	return out, true
-}
-
-// volumeOf is the volume of a record. Where the record could not be read, its folder decides: it has the
-// digest of a handle, or the name of a block volume's PersistentVolume.
-func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
+	// A node has only the record of a block volume that is published just now: its pod is known then.
+	onlyRecord := v.Mode == string(corev1.PersistentVolumeBlock) && v.Staged == v1alpha1.NodeUnknown && len(v.Published) == 0
+	out.Leaked = v.Forgotten || onlyRecord
 	if !unnamed(*v) {
-		return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}, true
+		w.compare(&out, name, v, ledger.VolumeID{Driver: v.Driver, Handle: v.Handle})
 	}
-	unread, told := convert.UnreadOf(v)
-	switch {
-	case !told:
-	case unread.Digest != "":
-		if w.digests == nil {
-			w.digests = map[string]ledger.VolumeID{}
-			for known := range w.Snapshot.Volumes() {
-				w.digests[known.ID.Driver+"/"+ledger.HandleDigest(known.ID.Handle)] = known.ID
-			}
-		}
-		id, known := w.digests[unread.Driver+"/"+unread.Digest]
-		return id, known
-	case unread.There:
-		if pv := w.Snapshot.PersistentVolume(unread.PersistentVolume); pv != nil && !pv.Volume.IsZero() {
-			return pv.Volume, true
-		}
-	}
-	return ledger.VolumeID{}, false
+	return out, true
 }
 
 func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume, id ledger.VolumeID) {
@@ -257,33 +189,13 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 	if node := w.nodes[name]; node != nil {
 		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, convert.UniqueName(id))
 	}
-	out.Leaked = (v.Forgotten || onlyRecorded(v)) && !out.KubeletKnows && !at.UsedByPod()
+	out.Leaked = out.Leaked && !out.KubeletKnows && !at.UsedByPod()
 	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && !at.HasAttachments()
-}
-
-// onlyRecorded says whether a node has only the record of a block volume. That is normal during
-// NodePublishVolume, and the pod is known then.
-func onlyRecorded(v *v1alpha1.NodeVolume) bool {
-	return v.Mode == string(corev1.PersistentVolumeBlock) && v.Staged == v1alpha1.NodeUnknown && len(v.Published) == 0
-}
-
-// hasPod says whether a pod is or may be at a node: some pods may be unseen. A static pod's folder has the
-// UID from its object's annotation.
-func (w *World) hasPod(node ledger.NodeName, uid string) bool {
-	if w.partUnseen("pods") {
-		return true
-	}
-	if p := w.pods[uid]; p != nil {
-		return p.Spec.NodeName == string(node)
-	}
-	return slices.ContainsFunc(w.Pods, func(p *corev1.Pod) bool {
-		return p.Spec.NodeName == string(node) && p.Annotations["kubernetes.io/config.hash"] == uid
-	})
 }
 
 // Words name the volume and its oddity.
 func (x *NodeHas) Words() string {
-	return cmp.Or(x.Claim, x.Volume, "a volume that could not be told") + ": " + x.Oddity()
+	return cmp.Or(x.Claim, x.Volume, "a volume of an unknown handle") + ": " + x.Oddity()
 }
 
 // Oddity names the oddity of a node's volume.
@@ -305,24 +217,6 @@ func (x *NodeHas) Oddity() string {
 	return strings.Join(parts, "; ")
 }
 
-// Kind says how a node has a volume, and where.
-func (x *NodeHas) Kind() string {
-	var parts []string
-	for _, part := range []struct{ what, answer string }{{"staged", x.Staged}, {"mounted", x.Mounted}} {
-		switch v1alpha1.NodeAnswer(part.answer) {
-		case v1alpha1.NodeYes:
-			parts = append(parts, part.what)
-		case v1alpha1.NodeUnknown:
-			parts = append(parts, "perhaps "+part.what)
-		case v1alpha1.NodeNo:
-		}
-	}
-	if len(x.pods) > 0 {
-		parts = append(parts, "published to "+Count(len(x.pods), "pod"))
-	}
-	return strings.Join(parts, ", ") + " at " + x.Path
-}
-
 type wordRef struct {
 	node   ledger.NodeName
 	volume *v1alpha1.NodeVolume
@@ -334,18 +228,17 @@ func (w *World) takeWords() {
 		w.words[name] = n
 		for i := range n.Status.Volumes {
 			v := &n.Status.Volumes[i]
-			if id, told := w.volumeOf(v); told {
-				w.wordsOf[id] = append(w.wordsOf[id], wordRef{name, v})
-			}
+			id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+			w.wordsOf[id] = append(w.wordsOf[id], wordRef{name, v})
 		}
 	}
 }
 
-// nodesSaying are the nodes, by name, that report a volume themselves.
+// nodesSaying are the nodes, by name, with a report about a volume that needs a person's attention.
 func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	var list []NodeHas
 	for _, ref := range w.wordsOf[id] {
-		if has, ok := w.has(ref.node, ref.volume); ok {
+		if has, ok := w.has(ref.node, ref.volume); ok && has.Odd() {
 			list = append(list, has)
 		}
 	}
@@ -367,4 +260,31 @@ func (w *World) asHeard(r rules.Reason) rules.Reason {
 		r.Code = heard
 	}
 	return r
+}
+
+// OfToday says whether moorage-node has looked at the node since the machine was booted and the Node was
+// made, and still answers.
+func (x *NodeWord) OfToday() bool {
+	return x.State == WordSpeaks || x.State == WordPartial || x.State == WordUnseen
+}
+
+func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
+	node := w.nodes[name]
+	switch {
+	case w.WordsUnseen != nil:
+		return WordUnseen, "you may not list nodevolumes.moorage.dev, or the cluster does not serve them, so that what it has staged or mounted is not known"
+	case object == nil || object.Status.Observed == nil:
+		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
+	case node != nil && node.Status.NodeInfo.BootID == "" && object.Status.BootID != "":
+		return WordOld, "its kubelet reports no bootID (status.nodeInfo of the Node), so that nobody can tell whether what moorage-node says is of this boot: it does not count"
+	case node != nil && node.Status.NodeInfo.BootID != "" && object.Status.BootID == "":
+		return WordOld, "moorage-node there can't read /proc/sys/kernel/random/boot_id, so that nobody can tell whether what it says is of this boot: it does not count"
+	case node != nil && (ofEarlierBoot(node, object) || object.Status.NodeUID != node.UID):
+		return WordOld, "moorage-node has not looked since the machine was booted or the Node was made: what it has said there is of an earlier boot or Node"
+	case w.agentMissing(name), object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= rules.LookPatience:
+		return WordSilent, "moorage-node there does not answer: what it said last may be old. If it is gone for good, delete the NodeVolumes"
+	case object.Status.Truncated && len(object.Status.Unlisted) == 0 || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
+		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
+	}
+	return WordSpeaks, ""
 }

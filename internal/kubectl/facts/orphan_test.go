@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -11,30 +10,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// For an attachment of a missing node, the output names the end that its policy sets.
-func TestOrphanOfGoneNodeEndsByItsPolicy(t *testing.T) {
-	for only, want := range map[bool]string{true: "No time limit forces its detach", false: "It is detached by force in 6m0s at most"} {
-		var o Objects
-		one(&o, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, "v")
-		o.Pods = nil
-		o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"},
-			Spec: v1alpha1.AttachPolicySpec{Driver: driver, ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: only}}}}
-		orphans := NewWorld(o, noon()).Orphans()
-		if len(orphans) != 1 || !strings.Contains(orphans[0].Message, want) {
-			t.Errorf("only the taint forces: %v; it says %+v, want %q", only, orphans, want)
-		}
-	}
-}
-
-// A pod waits for two detaches: the failing one is named, or else the older one.
+// A pod waits for two detaches: the failing one is named.
 func TestOfTwoDetachesTheWorseIsNamed(t *testing.T) {
 	for fails, want := range map[string]Reason{
 		"b": {Code: "DetachFailed", Node: "b"},
-		"":  {Code: "Detaching", Node: "c"},
 	} {
 		var o Objects
 		for i, name := range []string{"a", "b", "c", "d"} {

@@ -41,8 +41,6 @@ type Pod struct {
 	Cause *Cause `json:"cause,omitempty"`
 	// Note has further facts, such as that Moorage does not place it.
 	Note string `json:"note,omitempty"`
-	// Told are other components' reports about it on the pod.
-	Told []Told `json:"told,omitempty"`
 	// Volumes are the volumes that can need an attachment.
 	Volumes []PodVolume `json:"volumes,omitempty"`
 	// Nodes are the nodes by their verdict on the pod's volumes, for a pod without a node.
@@ -59,14 +57,6 @@ const (
 	PodFinished        = "Finished"
 	PodNoVolumes       = "NoVolumes"
 )
-
-// Told is a condition of the pod that concerns its volumes.
-type Told struct {
-	By      string    `json:"by"` // the condition's type
-	Reason  string    `json:"reason,omitempty"`
-	Message string    `json:"message"`
-	Since   time.Time `json:"since,omitzero"`
-}
 
 // PodVolume is a volume as one pod needs it.
 type PodVolume struct {
@@ -89,7 +79,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.Terminating = fact.Phase == ledger.PodTerminating
 	told, written := w.toldVolumes(p)
 	if w.blind() && written {
-		out.Volumes, out.Told, out.NodeReady = told, toldOf(p), true
+		out.Volumes, out.NodeReady = told, true
 		out.State = stateOfPod(&out, fact, len(told) > 0)
 		w.conclude(&out, p)
 		return out
@@ -103,7 +93,6 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	if at == "" {
 		out.Nodes = w.fits(w.Snapshot, request, p)
 	}
-	out.Told = toldOf(p)
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
@@ -139,10 +128,6 @@ func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, 
 	case at != "":
 		need.Bound = need.Link == ledger.LinkUnbound // the volume is still to be made
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
-		if first := w.mountedFor(need, at, p); first != nil && verdict.Allowed() {
-			verdict = rules.Verdict{Outcome: rules.Wait, Reasons: []rules.Reason{{Code: rules.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
-				Who: ledger.Requester{Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)}}}}
-		}
 		out.SafeToMount = verdict.Allowed()
 	default:
 		r.Needs = []rules.Need{need}
@@ -158,42 +143,9 @@ func (v *PodVolume) inUseAt(node string) bool {
 	return slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.State == stateInUse })
 }
 
-// mountedFor is another pod of the same node that gets a ReadWriteOncePod volume from the kubelet first;
-// nil: none.
-func (w *World) mountedFor(need rules.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
-	v := w.Snapshot.Volume(need.Volume)
-	if v == nil || v.Access != ledger.AccessPod || !startedAt(p).IsZero() {
-		return nil
-	}
-	place := v.NodeVolume(at)
-	if place == nil {
-		return nil
-	}
-	for _, u := range place.Users {
-		other := w.pods[u.Pod]
-		if other == nil || other.UID == p.UID || w.PodFact(other).Phase == ledger.PodFinished {
-			continue
-		}
-		if !startedAt(other).IsZero() || other.CreationTimestamp.Before(&p.CreationTimestamp) {
-			return other
-		}
-	}
-	return nil
-}
-
 func (w *World) isReady(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && n.Exists && n.Ready == ledger.ReadyTrue
-}
-
-func toldOf(p *corev1.Pod) []Told {
-	var list []Told
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, v1alpha1.PodSafeToMount, v1alpha1.PodPlaceable} {
-		if c := podCondition(p, kind); c != nil && c.Status != corev1.ConditionTrue {
-			list = append(list, Told{By: string(kind), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time})
-		}
-	}
-	return list
 }
 
 func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
@@ -211,23 +163,6 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 		}
 	}
 	return PodReady
-}
-
-// startedAt is when the last container started; zero unless all have.
-func startedAt(p *corev1.Pod) time.Time {
-	var last time.Time
-	for _, c := range p.Status.ContainerStatuses {
-		if c.State.Running == nil {
-			return time.Time{}
-		}
-		if t := c.State.Running.StartedAt.Time; t.After(last) {
-			last = t
-		}
-	}
-	if len(p.Status.ContainerStatuses) < len(p.Spec.Containers) {
-		return time.Time{}
-	}
-	return last
 }
 
 // answer explains a Pod in a sentence or two, for the place after its name.
@@ -424,7 +359,7 @@ type PodWait struct {
 const PodAtDeadNode = "AtDeadNode"
 
 // PodNotStarting is the state of a PodWait with mountable volumes that another obstacle keeps from
-// starting, such as a missing ConfigMap.
+// starting for long, such as a missing ConfigMap.
 const PodNotStarting = "NotStarting"
 
 // ListWaits lists the waiting pods with volumes, the longest first. A pod at a dead node waits in any
@@ -459,7 +394,7 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	switch {
 	case dead && x.Cause != nil && x.Cause.Of == OfNode:
 		wait.State = PodAtDeadNode
-	case x.State == PodReady && x.Cause != nil:
+	case x.State == PodReady && (x.Cause != nil || w.Now.Sub(waitsSince(p)) > LongWait):
 		wait.State = PodNotStarting
 	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode:
 		return PodWait{}, false
@@ -481,25 +416,6 @@ func (w *World) behind(node string) string {
 		return node
 	}
 	return ""
-}
-
-// startPatience is for how long a bound pod may take before its events are asked for.
-const startPatience = 10 * time.Second
-
-// Starting lists the pods with volumes, the oldest first, that have not started though their volumes would
-// allow it: their events may say why.
-func (w *World) Starting() []*corev1.Pod {
-	var list []*corev1.Pod
-	for _, p := range w.Pods {
-		if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || w.Now.Sub(waitsSince(p)) < startPatience {
-			continue
-		}
-		if w.NeedsAttachment(p) && w.ExplainPod(p).State == PodReady {
-			list = append(list, p)
-		}
-	}
-	slices.SortStableFunc(list, olderFirst)
-	return list
 }
 
 // becauseSince is since when a pod waits because of a cause. A cause, such as a dead node, may be older
@@ -560,16 +476,12 @@ func (w *World) fits(s ledger.Snapshot, r rules.Request, p *corev1.Pod) []NodesV
 		if barred != "" {
 			verdict = rules.Verdict{} // the volumes don't matter then
 		}
-		planned := places(s.Delta(), n.Name)
-		key := fmt.Sprint(verdict.Outcome, barred, planned && len(verdict.Reasons) > 0)
+		key := fmt.Sprint(verdict.Outcome, barred)
 		for _, reason := range verdict.Reasons {
 			key += "\n" + reason.Message()
 		}
 		if groups[key] == nil {
 			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Barred: barred, Reasons: w.reasons(verdict, p)}
-			if planned {
-				groups[key].Reasons = fullByPlan(groups[key].Reasons)
-			}
 		}
 		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
 	}

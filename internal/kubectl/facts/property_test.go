@@ -212,9 +212,8 @@ func TestAnyCluster(t *testing.T) {
 			t.Fatal("a volume that there is none of is found")
 		}
 		show(t, w.ListVolumes(""))
-		show(t, w.ListTickets("", true))
+		show(t, w.ListTickets(""))
 		show(t, w.ListWaits())
-		show(t, w.Orphans())
 	})
 }
 

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
@@ -103,9 +101,6 @@ func (w *World) reason(r rules.Reason, pod *corev1.Pod) Reason {
 	}
 	message, until := w.message(r)
 	c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver)
-	if c == nil {
-		c = w.undecided(r)
-	}
 	if c != nil {
 		return Reason{Code: c.Code, Message: c.Message, Node: string(r.Node), Since: c.Since, Do: c.Do}
 	}
@@ -129,53 +124,13 @@ func (w *World) reason(r rules.Reason, pod *corev1.Pod) Reason {
 	if r.Code == rules.HeldElsewhere && givesWay(&reason) {
 		reason.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
 	}
-	return w.notBegun(reason, r)
+	return reason
 }
 
 // givesWay says whether the holder of a volume is a ticket that gives it up by itself. It goes by the
 // message, since some users can read only the controller's words.
 func givesWay(r *Reason) bool {
 	return strings.Contains(r.Message, "has been asked to let go of it by")
-}
-
-// detachNotBegun is the code of a volume that should leave a node and can, but with a VolumeAttachment that
-// is not being deleted. The arbiter does not distinguish this; the advice does.
-const detachNotBegun = "DetachNotBegun"
-
-// notBegun changes the reason of a detach that has not begun. No object says since when.
-func (w *World) notBegun(reason Reason, r rules.Reason) Reason {
-	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != rules.Detaching || va == nil || va.Deleting {
-		return reason
-	}
-	who, see := "kube-controller-manager", "`kubectl get pods -n kube-system -l component=kube-controller-manager`. Where the control plane is managed, ask its provider"
-	if w.moorageDetaches() {
-		who, see = "moorage-controller", "`kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"
-	}
-	name := "volume " + cmp.Or(r.Claim, r.Volume.String())
-	reason.Code, reason.Since = detachNotBegun, time.Time{}
-	reason.Message = fmt.Sprintf("%s is to be detached from %s, and %s has not begun", name, r.Node, who)
-	reason.Changes = who + " deletes the VolumeAttachment"
-	reason.Do = fmt.Sprintf("If it lasts, see whether %s runs: %s", who, see)
-	return reason
-}
-
-// undecided says that moorage-scheduler is down, for a reason that names a requester without a grant: the
-// scheduler would have to decide between the two. Nil for other reasons.
-func (w *World) undecided(r rules.Reason) *Cause {
-	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
-	if r.Who.IsZero() || place == nil {
-		return nil
-	}
-	asks := false
-	for _, u := range w.users(place) {
-		if u.Requester == requester(r.Who) {
-			asks = u.State == userAsking
-		}
-	}
-	if !asks {
-		return nil
-	}
-	return w.nobodyGrants()
 }
 
 // adviceOnHolder is the advice about a volume's holder, for the pod that waits. At a node that is not
@@ -195,29 +150,12 @@ func (w *World) adviceOnHolder(do string, r rules.Reason, waits *corev1.Pod) str
 	case !w.isReady(ledger.NodeName(p.Spec.NodeName)):
 	case waits == nil || r.Code != rules.HeldElsewhere:
 		return do
-	case deploymentOf(p) != "" && deploymentOf(p) == deploymentOf(waits) && p.Namespace == waits.Namespace:
-		return fmt.Sprintf("Both are pods of Deployment %s. Give it the strategy Recreate: `kubectl patch deployment %s -n %s --type merge -p '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`",
-			deploymentOf(p), deploymentOf(p), p.Namespace)
 	case node.Spec.Unschedulable && waits.Spec.NodeName == "":
 		return fmt.Sprintf("%s, where %s is, is cordoned. Uncordon it, then the pod can go there: `kubectl uncordon %s`. Or delete %s, if it is not wanted", node.Name, requester(who), node.Name, requester(who))
 	default:
-		return fmt.Sprintf("Delete %s, if it is not wanted. Pods that must run at the same time on different nodes need ReadWriteMany", requester(who))
+		return fmt.Sprintf("Delete %s, if it is not wanted. A Deployment of such pods needs the strategy Recreate. Pods that must run at the same time on different nodes need ReadWriteMany", requester(who))
 	}
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
-}
-
-// deploymentOf is the name of a pod's Deployment, as far as the names of its ReplicaSet and its labels tell; empty for
-// any other pod.
-func deploymentOf(p *corev1.Pod) string {
-	owner, hash := metav1.GetControllerOf(p), p.Labels["pod-template-hash"]
-	if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
-		return ""
-	}
-	name, ok := strings.CutSuffix(owner.Name, "-"+hash)
-	if !ok {
-		return ""
-	}
-	return name
 }
 
 // describing names the claim in what to do about it, where it is known.
@@ -276,7 +214,7 @@ func (w *World) hidden(code ledger.Code) string {
 // the same reason, since the controller has measured the time.
 func (w *World) message(r rules.Reason) (message string, until time.Time) {
 	if r.Code == rules.NodeUnreachable {
-		return w.unreachable(r)
+		return w.unreachable(r), until
 	}
 	if r.Until > 0 {
 		until = time.Unix(r.Until, 0).UTC()
@@ -284,7 +222,7 @@ func (w *World) message(r rules.Reason) (message string, until time.Time) {
 	if words := w.wordsOfHold(r); words != "" {
 		return words, until
 	}
-	return byPlan(r, r.Message()), until
+	return r.Message(), until
 }
 
 // wordsOfHold is the controller's message about a reason in the volume's hold; empty: there is none, or no
@@ -343,17 +281,6 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// written is when the status of a volume's hold was last written. If that is unknown it is now, since a
-// countdown in it ends at the latest then.
-func (w *World) written(id ledger.VolumeID) time.Time {
-	if hold := w.holds[id]; hold != nil {
-		if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
-			return last.at
-		}
-	}
-	return w.Now
 }
 
 // waitsSince is when a pod's own wait began: for its volumes when it is bound, for a node before.
@@ -500,35 +427,34 @@ func (w *World) keepsHolds() bool {
 	return true
 }
 
-// unreachable words the wait for a node that is not ready, with its end by time, if known. Only the
-// detaching process has measured the remaining time: the age of moorage-controller's words is subtracted
-// from the time in them. Without them the whole time is the maximum.
-func (w *World) unreachable(r rules.Reason) (message string, until time.Time) {
+// unreachable words the wait for a node that is not ready. Only the detaching process has measured the
+// remaining time: the age of its words is subtracted from the time in them. Without them the whole time is
+// the maximum.
+func (w *World) unreachable(r rules.Reason) string {
 	words := w.wordsOfHold(r)
 	node := w.nodes[r.Node]
 	switch left, timed := rules.ForcedIn(words); {
 	case node != nil && w.moorageDetaches() && w.kubeletLives(node):
-		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.byLease(r.Node)), time.Time{}
+		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.byLease(r.Node))
 	case w.detacherDown() != nil:
-		return whatIsThere(r) + ". Nobody detaches it meanwhile", time.Time{}
+		return whatIsThere(r) + ". Nobody detaches it meanwhile"
 	case r.Seconds < 0:
-		return r.Message(), time.Time{} // by the present policy no time forces a detach
+		return r.Message() // by the present policy no time forces a detach
 	case timed:
-		until = w.written(r.Volume).Add(left)
-		r.Seconds = int64(told(until.Sub(w.Now)) / time.Second)
-		if r.Seconds <= 0 {
-			return whatIsThere(r) + ". The time after which it is detached by force is over", until
+		if left = told(left - w.age(w.holds[r.Volume])); left <= 0 {
+			return whatIsThere(r) + ". The time after which it is detached by force is over"
 		}
-		return r.Message(), until
+		r.Seconds = int64(left / time.Second)
+		return r.Message()
 	case words != "":
-		return words, time.Time{}
+		return words
 	case r.Seconds > 0 && w.unseen("attachpolicies."+v1alpha1.GroupName) && w.Served():
-		return whatIsThere(r) + ". Whether time forces the detach is not known: you may not list attachpolicies." + v1alpha1.GroupName, time.Time{}
+		return whatIsThere(r) + ". Whether time forces the detach is not known: you may not list attachpolicies." + v1alpha1.GroupName
 	case r.Seconds > 0:
 		whole := (time.Duration(r.Seconds) * time.Second).String()
-		return strings.Replace(r.Message(), whole+";", whole+" at most;", 1), time.Time{}
+		return strings.Replace(r.Message(), whole+";", whole+" at most;", 1)
 	}
-	return r.Message(), time.Time{}
+	return r.Message()
 }
 
 func whatIsThere(r rules.Reason) string {
@@ -569,4 +495,20 @@ func (w *World) ControllersDown() []Cause {
 
 func (w *World) detacherDown() *Cause {
 	return w.componentCause(&Reason{Code: string(rules.NodeUnreachable)}, "")
+}
+
+// age is how long ago the status of a hold was last written; zero where that is not known.
+func (w *World) age(hold *v1alpha1.VolumeHold) time.Duration {
+	var last time.Time
+	if hold != nil {
+		for _, f := range hold.ManagedFields {
+			if f.Subresource == "status" && f.Time != nil && f.Time.After(last) {
+				last = f.Time.Time
+			}
+		}
+	}
+	if last.IsZero() {
+		return 0
+	}
+	return max(0, w.Now.Sub(last))
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
@@ -69,9 +68,6 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 		x.Cause = w.nobodyEnds()
 	}
 	x.Answer = x.answer()
-	if leaves := w.LeavesWithPods(&now); leaves != "" && x.Cause == nil {
-		x.Answer += "; " + leaves
-	}
 	return x, true
 }
 
@@ -88,21 +84,6 @@ func (w *World) silentNode(node string) *Cause {
 		c.Message = "that node is not ready, though its kubelet lives: what uses them may run on"
 	}
 	return c
-}
-
-// LeavesWithPods says that the ticket loses a volume to kube-controller-manager when the volume's last pod
-// there ends: in Cooperative mode that component detaches pods' volumes. Empty where no pod uses a volume
-// there.
-func (w *World) LeavesWithPods(t *Ticket) string {
-	if !w.Arbiter.Cooperative || t.State != TicketSatisfied || t.Node == "" {
-		return ""
-	}
-	for _, need := range t.request.Needs {
-		if w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(t.Node)).UsedByPod() {
-			return "kube-controller-manager detaches it when the last pod that uses it there ends (Cooperative mode), and Moorage attaches it again"
-		}
-	}
-	return ""
 }
 
 // nobodyEnds says that no controller ends a ticket that has its volumes. Nil where one leads, or that can't be seen.
@@ -170,18 +151,6 @@ func (x *TicketExplanation) Ends() string {
 		return "when it is deleted"
 	}
 	return strings.Join(ends, ", ") + ", or when it is deleted"
-}
-
-// OperationTicket is the ticket that Moorage has made for an object's operation, by an AttachPolicy; false:
-// none. Labels alone are no proof: any user may set some of them.
-func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name string) (TicketExplanation, bool) {
-	for _, t := range w.Tickets {
-		own, is := operation.TicketOf(t)
-		if is && own.Operation == of && t.Namespace == namespace && t.Annotations[v1alpha1.AnnotationOperationOf] == kind+" "+namespace+"/"+name {
-			return w.ExplainTicket(t.Namespace, t.Name)
-		}
-	}
-	return TicketExplanation{}, false
 }
 
 // timeLeft is about how much of a ticket's time is left. A controller counts by its own clock, and writes
@@ -264,7 +233,7 @@ func (w *World) ListUnbound(namespace string) []Volume {
 			out.Access = accessOf(fact.Access)
 		}
 		for _, p := range w.UsersOf(c) {
-			if w.PodFact(p).Phase != ledger.PodFinished && !w.hasUnread(&out, p) {
+			if w.PodFact(p).Phase != ledger.PodFinished {
 				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
 			}
 		}
@@ -281,42 +250,12 @@ func (w *World) ListUnbound(namespace string) []Volume {
 	return list
 }
 
-// hasUnread says whether a pod has a claim's volume, by the controller's annotation on the pod, for a user
-// that may not read PersistentVolumes. It puts the annotation's facts into the volume.
-func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
-	told, _ := w.toldVolumes(p)
-	state := ""
-	if !startedAt(p).IsZero() {
-		state = stateInUse
-	}
-	for i := range told {
-		if told[i].Claim != v.Claim {
-			continue
-		}
-		if told[i].SafeToMount {
-			state = cmp.Or(state, stateAttached)
-		} else if len(told[i].Reasons) > 0 && state == "" {
-			v.Reason = &told[i].Reasons[0]
-		}
-	}
-	if v.PersistentVolume == "" || p.Spec.NodeName == "" || state == "" {
-		return false
-	}
-	v.State = state
-	v.Nodes = append(v.Nodes, NodeVolume{Node: p.Spec.NodeName, State: state, Attached: true, Users: []User{{Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, "Bound"}}})
-	return true
-}
-
 // Ticket is a request that volumes be at a node.
 type Ticket struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Type      string `json:"type"`
-	// For is the pod that is its own ticket.
-	For string `json:"for,omitempty"`
-	// Derived: there is no object; the bound pod is the ticket.
-	Derived bool   `json:"derived,omitempty"`
-	Node    string `json:"node"`
+	Node      string `json:"node"`
 	// Wherever: Moorage chooses the node, and until then Node is empty.
 	Wherever bool `json:"wherever,omitempty"`
 	// Detached: the ticket keeps the volumes from every node, and Node is empty.
@@ -359,18 +298,10 @@ func (w *World) knownNotReady(node string) bool {
 	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
 }
 
-// ListTickets lists the VolumeTickets, and with derived also the bound pods, which are their own tickets,
-// in the order of the controller's grants.
-func (w *World) ListTickets(namespace string, derived bool) []Ticket {
+// ListTickets lists the VolumeTickets in the order of the controller's grants.
+func (w *World) ListTickets(namespace string) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*rules.Queue{}
-	for _, p := range w.Pods {
-		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
-			if t, ok := w.derived(p); ok {
-				list = append(list, t)
-			}
-		}
-	}
 	for _, t := range w.Tickets {
 		if namespace == "" || t.Namespace == namespace {
 			list = append(list, w.ticket(t, queues))
@@ -444,35 +375,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rul
 	if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
 		out.Since = c.LastTransitionTime.Time
 	}
-	w.adviseByHand(&out)
 	return out
-}
-
-// adviseByHand words the reasons of a handmade ticket for its maker: the page's advice is about pods.
-func (w *World) adviseByHand(t *Ticket) {
-	for i := range t.Reasons {
-		r := &t.Reasons[i]
-		switch {
-		case codeOf(r) == rules.ClaimMissing:
-			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: `kubectl get pvc -n %s`", t.Namespace)
-		case codeOf(r) == rules.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
-			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
-		case codeOf(r) == rules.NoFreeSlot && !t.Wherever && t.Node != "":
-			r.Changes = "A confirmed detach at the node, the end of a ticket there, or a higher limit in its CSINode or in the AttachPolicy"
-			r.Do = fmt.Sprintf("See what has the slots, and what could end: `kubectl moorage explain node %s -o wide`. A ticket names one node for good. To have it at another one, end this one: `kubectl moorage ticket end %s -n %s`", t.Node, t.Name, t.Namespace)
-		case codeOf(r) == rules.NodeMissing && !t.Wherever:
-			r.Do = fmt.Sprintf("Look whether the name is right: `kubectl get nodes`. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", t.Name, t.Namespace)
-		case codeOf(r) == rules.NodeFenced:
-			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
-		case codeOf(r) == rules.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
-			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
-		}
-	}
-}
-
-// heldByTicket says whether a ticket is in the way: the advice for that is there already.
-func heldByTicket(r *Reason) bool {
-	return r.Holder != nil && r.Holder.Kind == string(v1alpha1.TicketKindVolumeTicket)
 }
 
 // toldSatisfied is the controller's written answer whether a granted ticket has its volumes, without a
@@ -504,32 +407,6 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
-// derived is a bound pod as its own ticket; false where the pod has finished, or none of its volumes needs
-// an attachment.
-func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
-	fact := w.PodFact(p)
-	request := rules.PodRequest(w.Snapshot, fact)
-	if fact.Phase == ledger.PodFinished || !request.Attachable(w.Snapshot) {
-		return Ticket{}, false
-	}
-	out := Ticket{
-		Namespace: p.Namespace, Name: p.Name, Type: "Pod", For: p.Name, Derived: true, Node: p.Spec.NodeName,
-		Priority: ledger.PodPriority, State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
-		NodeNotReady: w.knownNotReady(p.Spec.NodeName),
-	}
-	for _, need := range request.Needs {
-		out.Volumes = append(out.Volumes, need.Name)
-		if v := w.Arbiter.Explain(w.Snapshot, need, fact.Node, w.Now); !v.Allowed() {
-			out.State = TicketGranted
-			out.Reasons = append(out.Reasons, w.reasons(v, p)...)
-		}
-	}
-	if c := podCondition(p, v1alpha1.PodSafeToMount); c != nil {
-		out.Since = c.LastTransitionTime.Time
-	}
-	return out, true
-}
-
 // ClaimLabels are a claim's labels; none for a volume without a claim.
 func (w *World) ClaimLabels(claim string) map[string]string {
 	namespace, name, _ := strings.Cut(claim, "/")
@@ -539,14 +416,8 @@ func (w *World) ClaimLabels(claim string) map[string]string {
 	return nil
 }
 
-// TicketLabels are the labels of a VolumeTicket, or of the pod that is its own ticket.
+// TicketLabels are the labels of a VolumeTicket.
 func (w *World) TicketLabels(t Ticket) map[string]string {
-	if t.Derived {
-		if p := w.Pod(t.Namespace, t.Name); p != nil {
-			return p.Labels
-		}
-		return nil
-	}
 	for _, o := range w.Tickets {
 		if o.Namespace == t.Namespace && o.Name == t.Name {
 			return o.Labels
@@ -627,50 +498,6 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// At is a PersistentVolume at a node, with the manual tickets that hold it there.
-type At struct {
-	// There: anything binds the volume to the node.
-	There      bool
-	NodeVolume NodeVolume
-	// OnlyWanted: the volume is asked for there, and is not there yet.
-	OnlyWanted bool
-	// Manual are the tickets made by hand; Others are all other users there.
-	Manual []Requester
-	Others []User
-	// Reason says why an unwanted volume does not leave, if that is known.
-	Reason *Reason
-}
-
-// At describes a PersistentVolume at a node, with its users there.
-func (w *World) At(persistentVolume, node string) (At, error) {
-	if w.PersistentVolume(persistentVolume) == nil {
-		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
-	}
-	var out At
-	fact := w.Snapshot.PersistentVolume(persistentVolume)
-	if fact == nil {
-		return out, nil
-	}
-	volume := w.Volume(fact.Volume)
-	for _, p := range volume.Nodes {
-		if p.Node != node {
-			continue
-		}
-		out.There, out.NodeVolume, out.OnlyWanted = true, p, p.State == stateAsked
-		for _, u := range p.Users {
-			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
-				out.Manual = append(out.Manual, u.Requester)
-			} else {
-				out.Others = append(out.Others, u)
-			}
-		}
-		if volume.Reason != nil && volume.Reason.Node == node {
-			out.Reason = volume.Reason
-		}
-	}
-	return out, nil
-}
-
 // Import is a ticket for the user that has a volume at a node before Moorage attaches there.
 type Import struct {
 	// From is the source of the ticket, for people, on one line, with the objects' own words quoted.
@@ -678,13 +505,6 @@ type Import struct {
 	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
-}
-
-// DetachesUnused says whether moorage-controller is seen to detach unused volumes: it has written
-// volumesAttached last, and leads.
-func (w *World) DetachesUnused() bool {
-	is, _ := w.leads(v1alpha1.ControllerName)
-	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
 }
 
 // UnusedAttachments are the attached volumes without a pod or ticket, such as a person's or a web page's,
@@ -739,107 +559,4 @@ func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 func sortedImports(list []Import) []Import {
 	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
 	return list
-}
-
-// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of the
-// volume's VolumeAttachment (longhorn.io/v1beta2).
-type LonghornTicket struct {
-	// Namespace is the VolumeAttachment's, which is Longhorn's own.
-	Namespace   string
-	Volume, Key string
-	Type, Node  string
-	Parameters  map[string]string
-}
-
-// podsOwn is the type of the tickets that Longhorn makes for Kubernetes' own VolumeAttachments: pods and
-// tickets ask for these themselves.
-const podsOwn = "csi-attacher"
-
-// longhornTypes maps a type of Longhorn's tickets to Moorage's type for the same work.
-func longhornTypes() map[string]ledger.TicketType {
-	return map[string]ledger.TicketType{
-		"longhorn-api":                 ledger.TypeManual,
-		"snapshot-controller":          ledger.TypeSnapshot,
-		"backup-controller":            ledger.TypeBackup,
-		"volume-clone-controller":      ledger.TypeClone,
-		"bim-ds-controller":            ledger.TypeClone, // reads a volume into an image
-		"salvage-controller":           ledger.TypeSalvage,
-		"share-manager-controller":     ledger.TypeShareManager,
-		"volume-restore-controller":    ledger.TypeRestore,
-		"volume-eviction-controller":   ledger.TypeEviction,
-		"volume-expansion-controller":  ledger.TypeExpansion,
-		"volume-rebuilding-controller": ledger.TypeRebuild,
-	}
-}
-
-// LonghornImports are Moorage's tickets for Longhorn's tickets. driver is the CSI driver of its volumes;
-// their handles are Longhorn's volume names. Sorted by volume and ticket.
-func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace string, ttlSeconds int64) []Import {
-	var list []Import
-	for _, t := range tickets {
-		list = append(list, w.importLonghorn(t, driver, ownNamespace, ttlSeconds))
-	}
-	return sortedImports(list)
-}
-
-func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
-	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
-	kind, known := longhornTypes()[t.Type]
-	name, why := w.persistentVolumeFor(ledger.VolumeID{Driver: driver, Handle: t.Volume})
-	switch {
-	case t.Type == podsOwn:
-		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
-	case !known:
-		out.Note = "Moorage has no type that does this"
-	case t.Node == "":
-		out.Note = "it names no node"
-	case name == "":
-		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %q", driver, t.Volume)
-	}
-	if out.Note != "" {
-		return out
-	}
-	ticket, err := w.ManualTicket(name, t.Node, ownNamespace, ttlSeconds)
-	if err != nil {
-		out.Note = err.Error()
-		return out
-	}
-	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
-	apart := ""
-	if t.Parameters["disableFrontend"] == "true" {
-		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
-		apart = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
-	}
-	notes := slices.DeleteFunc([]string{why, apart, w.waitsNote(ticket)}, func(note string) bool { return note == "" })
-	out.Ticket, out.Note = ticket, strings.Join(notes, "; ")
-	return out
-}
-
-// persistentVolumeFor is the PersistentVolume that a volume's ticket names: among several the first that a
-// claim has, or else the first by name. why says that there are several. Empty: there is none.
-func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
-	v := w.Snapshot.Volume(id)
-	if v == nil || len(v.PVs()) == 0 {
-		return "", ""
-	}
-	names := slices.Sorted(slices.Values(v.PVs()))
-	claimed := slices.IndexFunc(names, func(name string) bool {
-		fact := w.Snapshot.PersistentVolume(name)
-		if fact == nil {
-			return false
-		}
-		_, _, ok := w.claimedBy(fact)
-		return ok
-	})
-	name = names[max(0, claimed)]
-	if len(names) > 1 {
-		why = fmt.Sprintf("%s name this volume (%s): its ticket is for %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), Some(names, 4), name)
-	}
-	return name, why
-}
-
-// longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
-func longhornName(kind ledger.TicketType, t LonghornTicket) string {
-	digest := sha256.Sum256([]byte(t.Volume + "\x00" + t.Key + "\x00" + t.Node))
-	return "longhorn-" + strings.ToLower(string(kind)) + "-" + hex.EncodeToString(digest[:10])
 }

@@ -302,26 +302,17 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
 	}
-	var leaving []*ledger.NodeVolume
+	var at *ledger.NodeVolume // a failing detach first
 	for i := range v.NodeVolumes {
 		va := v.NodeVolumes[i].Canonical()
-		if va != nil && va.Deleting && v.NodeVolumes[i].Node != node && (node != "" || !va.DetachError.IsZero()) {
-			leaving = append(leaving, &v.NodeVolumes[i])
+		failing := va != nil && !va.DetachError.IsZero()
+		if va != nil && va.Deleting && v.NodeVolumes[i].Node != node && (failing || node != "" && at == nil) {
+			at = &v.NodeVolumes[i]
 		}
 	}
-	if len(leaving) == 0 {
-		return w.stillElsewhere(v, node, pod)
+	if at == nil {
+		return nil
 	}
-	at := slices.MinFunc(leaving, func(a, b *ledger.NodeVolume) int { // a failing detach first, then the oldest
-		x, y := a.Canonical(), b.Canonical()
-		if x.DetachError.IsZero() != y.DetachError.IsZero() {
-			if y.DetachError.IsZero() {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(x.DeletedAt, y.DeletedAt)
-	})
 	va := at.Canonical()
 	r := rules.Reason{Code: rules.Detaching, Volume: v.ID, Node: at.Node}
 	if !va.DetachError.IsZero() {
@@ -332,29 +323,6 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	}
 	reason := w.reason(r, pod)
 	return &reason
-}
-
-// stillElsewhere says why a volume that can't be attached to a pod's node is still attached and unused at
-// another; nil: it is attached nowhere else. The driver's error at the pod's node follows from that.
-func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
-	own := v.NodeVolume(node).Canonical()
-	if own == nil || own.AttachError.IsZero() {
-		return nil
-	}
-	for i := range v.NodeVolumes {
-		at := &v.NodeVolumes[i]
-		va := at.Canonical()
-		if at.Node == node || va == nil || !va.Attached || va.Deleting || len(at.Users) > 0 && w.isReady(at.Node) {
-			continue
-		}
-		r := rules.Reason{Code: rules.Detaching, Volume: v.ID, Node: at.Node}
-		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, at, w.Now); !verdict.Allowed() && len(verdict.Reasons) > 0 {
-			r = verdict.First()
-		}
-		reason := w.reason(r, pod)
-		return &reason
-	}
-	return nil
 }
 
 // awayReason is the reason that a pod's volume can't leave another node; nil: the pod does not wait for

@@ -50,8 +50,6 @@ type World struct {
 	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
 	words   map[ledger.NodeName]*v1alpha1.NodeVolumes
 	wordsOf map[ledger.VolumeID][]wordRef
-	// digests are the known volumes, by driver and digest of the handle; nil until they are needed.
-	digests map[string]ledger.VolumeID
 	// agents are the nodes with a ready pod of moorage-node.
 	agents     map[ledger.NodeName]bool
 	advice     map[ledger.Code]Advice
@@ -328,13 +326,14 @@ func Own(o metav1.Object, home string) bool {
 // kube-controller-manager's user agent.
 const kubeControllerManager = "kube-controller-manager"
 
-func ofControllerManager(o metav1.Object) bool {
+// OfControllerManager says whether an object is a pod of kube-controller-manager.
+func OfControllerManager(o metav1.Object) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem && o.GetLabels()["component"] == kubeControllerManager
 }
 
 // FlagsMatter says whether an object is a pod with flags that matter here: Moorage's own, or
 // kube-controller-manager's.
-func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofControllerManager(o) }
+func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || OfControllerManager(o) }
 
 // forceOff says whether the detaching controller runs with the flag against forced detaches after a time:
 // kube-controller-manager in Cooperative mode, where its pods can be seen, and else Moorage. Pods that have
@@ -343,7 +342,7 @@ func (w *World) forceOff() bool {
 	for _, p := range w.Pods {
 		detaches := Own(p, w.Home)
 		if w.Arbiter.Cooperative {
-			detaches = ofControllerManager(p)
+			detaches = OfControllerManager(p)
 		}
 		if !detaches || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 			continue

@@ -3,25 +3,21 @@
 // Package imports is kubectl moorage import: it makes VolumeTickets for the users of volumes at nodes
 // before Moorage attaches and detaches there.
 //
-// Reads: the cluster, and Longhorn's VolumeAttachments. Decides: nothing; package facts decides on the
+// Reads: the cluster. Decides: nothing; package facts decides on the
 // tickets. Writes: VolumeTickets, with --apply.
 package imports
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -31,95 +27,30 @@ import (
 )
 
 type options struct {
-	base       *command.Base
-	apply      bool
-	ttl        time.Duration
-	driver     string
-	longhornAt string
+	base  *command.Base
+	apply bool
+	ttl   time.Duration
 }
 
 // NewCommand makes kubectl moorage import.
 func NewCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
 	cmd := &cobra.Command{
 		Use: "import", Short: "Make tickets for what has volumes before Moorage attaches",
-		Example: "  # What is attached, and used by no pod?\n  kubectl moorage import attachments\n\n  # Tickets for all of it, for a day\n  kubectl moorage import attachments --ttl 24h --apply\n\n" +
-			"  # What Longhorn's own tickets ask for\n  kubectl moorage import longhorn",
-		Long: "Make tickets for what has volumes at nodes before Moorage attaches and detaches there (Standalone mode), so that it detaches nothing of that when it begins.\n\n" +
-			"Without --apply the tickets are printed, as manifests, and nothing is written. A ticket that exists already is left as it is.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newAttachments(b), newLonghorn(b))
-	return cmd
-}
-
-func newAttachments(b *command.Base) *cobra.Command {
-	o := &options{base: b}
-	cmd := &cobra.Command{
-		Use: "attachments", Short: "Make tickets for attached volumes that no pod and no ticket uses",
-		Example: "  # Print them\n  kubectl moorage import attachments\n\n  # Write them\n  kubectl moorage import attachments --ttl 24h --apply",
+		Example: "  # What is attached, and used by no pod?\n  kubectl moorage import\n\n  # Tickets for all of it, for a day\n  kubectl moorage import --ttl 24h --apply",
 		Long: "Make tickets of type Manual for the volumes that are attached by a VolumeAttachment and that no pod and no ticket uses, such as those that somebody has attached by hand. " +
-			"A controller in Standalone mode detaches what nobody asks for: with such a ticket the volume stays until its time is over, or until kubectl moorage detach.",
+			"A controller in Standalone mode detaches what nobody asks for: with such a ticket the volume stays until its time is over, or until kubectl moorage ticket end.\n\n" +
+			"Without --apply the tickets are printed, as manifests, and nothing is written. A ticket that exists already is left as it is.",
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-				list := w.UnusedAttachments(w.Home, int64(o.ttl/time.Second))
-				if len(list) > 0 && w.DetachesUnused() {
-					return list, o.base.Say(o.base.Streams.ErrOut, detaches)
-				}
-				return list, nil
-			})
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-// detaches is the warning where a leading controller already detaches unused volumes.
-const detaches = "moorage-controller attaches and detaches in this cluster already (Standalone mode): an attached volume that nobody uses may be on its way off, and a ticket keeps it. To keep a single one: `kubectl moorage attach PV --node NODE`"
-
-func newLonghorn(b *command.Base) *cobra.Command {
-	o := &options{base: b}
-	cmd := &cobra.Command{
-		Use: "longhorn", Short: "Make tickets of the types that Longhorn's own attachment tickets have",
-		Example: "  # Print them\n  kubectl moorage import longhorn\n\n  # Write them\n  kubectl moorage import longhorn --ttl 24h --apply",
-		Long: "Read the attachment tickets of Longhorn's VolumeAttachments (longhorn.io/v1beta2) in Longhorn's own namespace, and make a VolumeTicket of the matching type for each. " +
-			"Tickets of type csi-attacher are left out: they are Longhorn's word for what Kubernetes attaches, and pods ask for that themselves.\n\n" +
-			"Longhorn's tickets are not changed. End them in Longhorn where the VolumeTicket takes their place.",
-		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if wrong := validation.IsDNS1123Label(o.longhornAt); len(wrong) > 0 {
-				return fmt.Errorf("--longhorn-namespace %q is no name of a namespace: %s", o.longhornAt, wrong[0])
-			}
-			return o.run(cmd.Context(), o.findLonghorn)
-		},
-	}
-	o.add(cmd)
-	cmd.Flags().StringVar(&o.longhornAt, "longhorn-namespace", "longhorn-system", "Longhorn's own namespace. Its kind in any other is not read: Longhorn does not read it there either")
-	cmd.Flags().StringVar(&o.driver, "driver", "driver.longhorn.io", "The CSI driver of Longhorn's volumes")
-	return cmd
-}
-
-func (o *options) findLonghorn(ctx context.Context, c *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-	tickets, err := readLonghorn(ctx, c.Kube, o.longhornAt)
-	if err != nil {
-		return nil, err
-	}
-	if len(tickets) == 0 {
-		if err := o.base.Say(o.base.Streams.ErrOut, "Longhorn has no attachment tickets in namespace %s. --longhorn-namespace names the one in which it runs.", o.longhornAt); err != nil {
-			return nil, err
-		}
-	}
-	return w.LonghornImports(tickets, o.driver, w.Home, int64(o.ttl/time.Second)), nil
-}
-
-func (o *options) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.apply, "apply", false, "Write the tickets, and not only print them")
 	f.DurationVar(&o.ttl, "ttl", 24*time.Hour, "After how long the controller ends each ticket, unless it is renewed")
+	return cmd
 }
 
-func (o *options) run(ctx context.Context, find func(context.Context, *cluster.Cluster, *facts.World) ([]facts.Import, error)) error {
+func (o *options) run(ctx context.Context) error {
 	if err := command.CheckTTL(o.ttl); err != nil {
 		return err
 	}
@@ -136,11 +67,7 @@ func (o *options) run(ctx context.Context, find func(context.Context, *cluster.C
 	if err := seen(w); err != nil {
 		return err
 	}
-	list, err := find(ctx, c, w)
-	if err != nil {
-		return err
-	}
-	return o.each(ctx, c, w, list)
+	return o.each(ctx, c, w, w.UnusedAttachments(w.Home, int64(o.ttl/time.Second)))
 }
 
 // seen fails where pods or tickets may not be listed: the unused volumes are then unknown.
@@ -223,46 +150,4 @@ func printed(out io.Writer, i facts.Import) error {
 	}
 	_, err = fmt.Fprintf(out, "---\n# %s\n%s", i.From, text)
 	return err
-}
-
-// attachments are Longhorn's VolumeAttachments.
-type attachments struct {
-	Items []struct {
-		Spec struct {
-			Volume  string `json:"volume"`
-			Tickets map[string]struct {
-				Type       string            `json:"type"`
-				NodeID     string            `json:"nodeID"`
-				Parameters map[string]string `json:"parameters"`
-			} `json:"attachmentTickets"`
-		} `json:"spec"`
-	} `json:"items"`
-}
-
-// readLonghorn reads the attachment tickets in Longhorn's namespace. Longhorn reads its kind in no other
-// namespace: there any user could write it.
-func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace string) ([]facts.LonghornTicket, error) {
-	raw, err := kube.CoreV1().RESTClient().Get().AbsPath("/apis/longhorn.io/v1beta2/namespaces", namespace, "volumeattachments").DoRaw(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
-	}
-	if err != nil {
-		return nil, command.Failed("list Longhorn's VolumeAttachments", "list volumeattachments.longhorn.io -n "+namespace, err)
-	}
-	return parseLonghorn(raw, namespace)
-}
-
-func parseLonghorn(raw []byte, namespace string) ([]facts.LonghornTicket, error) {
-	var list attachments
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("read Longhorn's VolumeAttachments: %w", err)
-	}
-	var tickets []facts.LonghornTicket
-	for _, a := range list.Items {
-		for _, key := range slices.Sorted(maps.Keys(a.Spec.Tickets)) {
-			t := a.Spec.Tickets[key]
-			tickets = append(tickets, facts.LonghornTicket{Namespace: namespace, Volume: a.Spec.Volume, Key: key, Type: t.Type, Node: t.NodeID, Parameters: t.Parameters})
-		}
-	}
-	return tickets, nil
 }

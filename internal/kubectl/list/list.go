@@ -183,10 +183,9 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 
 // NewTicketsCommand makes kubectl moorage tickets.
 func NewTicketsCommand(b *command.Base) *cobra.Command {
-	l := &lister{base: b, kind: "Ticket", everywhere: new(bool), labelled: "those of the VolumeTicket or pod"}
-	var derived bool
+	l := &lister{base: b, kind: "Ticket", everywhere: new(bool), labelled: "those of the VolumeTicket"}
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
-		list := slices.DeleteFunc(w.ListTickets(namespace, derived), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
+		list := slices.DeleteFunc(w.ListTickets(namespace), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
 		list = sorted(l, list)
 		return anyOf(list), screen.Tickets(list, w.Now)
 	}
@@ -197,8 +196,7 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 		}
 		return fmt.Errorf("%s has no command %q: make, explain, renew, let-go and end take a name, and without one all are listed", cmd.CommandPath(), args[0])
 	}
-	cmd.Example = "  # Who asks, in the order in which they are granted\n  kubectl moorage tickets -A\n\n  # With bound pods, which are their own tickets\n  kubectl moorage tickets -n shop --pods"
-	cmd.Flags().BoolVar(&derived, "pods", false, "Also list bound pods, which are their own tickets")
+	cmd.Example = "  # Who asks, in the order in which they are granted\n  kubectl moorage tickets -A"
 	return cmd
 }
 

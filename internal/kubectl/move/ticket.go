@@ -149,11 +149,10 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
-	leaves, err := o.await(ctx, c, c.Namespace, name)
-	if err != nil {
+	if err := o.await(ctx, c, c.Namespace, name); err != nil {
 		return err
 	}
-	return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), lasts(ticket, created, o.ttl), leaves)
+	return o.say("%s has its volumes%s%s", name, o.at(ctx, c, name), lasts(ticket, created, o.ttl))
 }
 
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {

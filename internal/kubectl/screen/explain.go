@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -110,7 +108,6 @@ func (p *page) podDetails(x facts.Pod) {
 		p.podVolume(v)
 	}
 	p.nodes(x.Nodes)
-	p.told(x.Told)
 }
 
 func (p *page) podVolume(v facts.PodVolume) {
@@ -147,7 +144,7 @@ func (p *page) volume(v facts.Volume, safe bool) {
 		p.nodeVolume(v, nv)
 	}
 	for i := range v.NodesSay {
-		p.line(2, "itself", v.NodesSay[i].Node+" says that it is "+v.NodesSay[i].Kind())
+		p.line(2, "itself", v.NodesSay[i].Node+" says: "+v.NodesSay[i].Oddity())
 	}
 	if v.Next != nil {
 		p.line(2, "next", fmt.Sprintf("%s %s%s", v.Next.Who, facts.AtNode(v.Next.Node), p.waits(v.Next.Since)))
@@ -237,18 +234,6 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 // few is how many of many nodes, pods or volumes are named.
 const few = 6
 
-func (p *page) told(list []facts.Told) {
-	list = slices.DeleteFunc(slices.Clone(list), func(t facts.Told) bool { return p.said(t.Message) })
-	if len(list) == 0 {
-		return
-	}
-	p.printf("\n%s\n", p.s.paint(bold, "the pod's conditions"))
-	for _, t := range list {
-		p.printf("  %s\n", p.s.paint(faint, fmt.Sprintf("%s=False %s%s", t.By, t.Reason, p.since(t.Since))))
-		p.line(2, "", t.Message)
-	}
-}
-
 // Down prints that components are down, as explain does for their dependents.
 func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
@@ -325,9 +310,7 @@ func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, 
 	p.headline(kind+" "+name, x.Answer, x.Cause)
 	if x.Volume != nil && !wide {
 		for i := range x.Volume.NodesSay {
-			if has := &x.Volume.NodesSay[i]; has.Odd() && !has.ToldBy(x.Cause) {
-				p.line(2, "itself", has.Node+" says: "+has.Oddity())
-			}
+			p.line(2, "itself", x.Volume.NodesSay[i].Node+" says: "+x.Volume.NodesSay[i].Oddity())
 		}
 	}
 	if wide {
@@ -405,13 +388,17 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 		p.line(2, "volume", text)
 	}
 	p.waitersOfNode(x.Waiting, wide)
-	for _, f := range x.Fenced {
-		p.line(2, "fenced", fencedSince(p, &f))
+	if x.Fenced > 0 {
+		p.line(2, "fenced", facts.Count(x.Fenced, "volume")+" may still be mounted there since a forced detach")
 	}
-	if x.TimeHeld != "" {
-		p.line(2, "held", "afterUnreachable takes nothing while "+x.TimeHeld+" can't be reached")
+	if x.Word != nil {
+		for i := range x.Word.Has {
+			p.line(2, "itself", x.Word.Has[i].Words())
+		}
+		if wide || x.Word.State != facts.WordAbsent {
+			p.line(2, "word", x.Word.Note)
+		}
 	}
-	p.nodeWord(x.Word, wide)
 	if !wide {
 		p.more("its slots; drain-plan " + x.Node + " says what a drain would do")
 	}
@@ -460,37 +447,6 @@ func (p *page) slots(x *facts.Slots) {
 		}
 		p.line(4, strings.ToLower(v.Slot), text)
 	}
-}
-
-func fencedSince(p *page, f *facts.Fenced) string {
-	if f.Since.IsZero() {
-		return f.Words()
-	}
-	return f.Words() + "; the first of them " + ago(p.now, f.Since) + " ago"
-}
-
-// nodeWord prints moorage-node's report on a node. Only with wide it says that moorage-node does not run
-// there.
-func (p *page) nodeWord(word *facts.NodeWord, wide bool) {
-	if word == nil {
-		return
-	}
-	for i := range word.Has {
-		// A cause is about one volume only.
-		if has := &word.Has[i]; !has.ToldBy(p.cause) || wide || len(word.Has) > 1 {
-			p.line(2, "itself", has.Words())
-		}
-	}
-	if wide || word.State != facts.WordAbsent {
-		p.line(2, "word", word.Note)
-	}
-	if !wide || word.State == facts.WordAbsent || word.State == facts.WordUnseen {
-		return
-	}
-	for _, unread := range word.Unread {
-		p.line(2, "unread", unread)
-	}
-	p.line(2, "devices", "not known: moorage-node sees what is staged and mounted, and not which other devices the machine has")
 }
 
 // Ticket prints why a ticket waits, or that it has its volumes, and when it ends.
@@ -544,21 +500,10 @@ func parameters(of map[string]string) string {
 	return "with parameters " + strings.Join(list, ", ")
 }
 
-func nodesWord(nodes []string) string {
-	if len(nodes) == 1 {
-		return "node"
-	}
-	return "nodes"
-}
-
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
 const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
-// mostPods is how many pods of a drain plan are printed one by one.
-const mostPods = 3
-
-// DrainPlan prints a drain's plan. Unless wide, pods of a workload with the same answer are printed
-// together.
+// DrainPlan prints a drain's plan: a line for each pod, and with wide what each node says.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
@@ -566,7 +511,8 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		answer = yellow
 	}
 	subject := "node " + x.Node
-	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
+	told := strings.ToLower(x.Answer[:min(1, len(x.Answer))]) + x.Answer[min(1, len(x.Answer)):] // it begins in the middle of a line
+	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+told, 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
 	for _, c := range x.Down {
@@ -575,9 +521,8 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	if !x.Dead {
 		p.line(2, "note", "This plan is made now. It ignores CPU, memory and the affinity between pods")
 	}
-	groups := drainGroups(&x, wide)
-	for _, pods := range groups {
-		p.drainGroup(&x, pods)
+	for i := range x.Pods {
+		p.drainPod(&x, &x.Pods[i], wide)
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
 		budgets := ""
@@ -590,112 +535,39 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
 		p.reasons(2, []facts.Reason{*v.Reason})
 	}
-	if len(groups) < len(x.Pods) {
+	if !wide && x.Waits > 0 {
 		p.printf("\n")
-		p.more("each pod by itself")
+		p.more("what each node says")
 	}
 	p.unseen(x.Unseen)
 	return p.err
 }
 
-// afterColon is a sentence's text for the place after a colon.
-func afterColon(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
-		return text // an abbreviation
-	}
-	return string(unicode.ToLower(first)) + text[size:]
-}
-
-// drainGroups are the pods of a plan that are printed together, in the order of their first pods.
-func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
-	var groups [][]facts.DrainPod
-	places := map[string]int{}
-	for i := range x.Pods {
-		pod := &x.Pods[i]
-		key := drainKey(pod)
-		at, known := places[key]
-		if !known || wide || len(x.Pods) <= mostPods {
-			places[key] = len(groups)
-			groups = append(groups, []facts.DrainPod{*pod})
-			continue
-		}
-		groups[at] = append(groups[at], *pod)
-	}
-	return groups
-}
-
-// drainKey is the same for pods of a workload with the same answer, at any destination.
-func drainKey(pod *facts.DrainPod) string {
-	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
-	for _, n := range pod.Nodes {
-		parts = append(parts, strings.Join(n.Nodes, " "), n.Barred)
-		for _, r := range n.Reasons {
-			parts = append(parts, r.Code)
-		}
-	}
-	return strings.Join(parts, "\n")
-}
-
-// drainSign is a plan for pods: for a single pod, or for several with different destinations.
-func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
-	pod := &pods[0]
-	to := "would go to " + destinations(pods)
+func (p *page) drainPod(x *facts.DrainPlan, pod *facts.DrainPod, wide bool) {
+	sign := p.s.paint(green, "would go to "+pod.To)
 	switch {
 	case pod.Ends:
-		return p.s.paint(yellow, "would end")
+		sign = p.s.paint(yellow, "would end")
 	case pod.NotVisible:
-		return p.s.paint(yellow, "? not known")
+		sign = p.s.paint(yellow, "? not known")
 	case pod.To == "":
-		return p.s.paint(red, "✗ would wait")
+		sign = p.s.paint(red, "✗ would wait")
 	case len(x.NotVisible) > 0:
-		return p.s.paint(yellow, to+", by what can be seen")
+		sign = p.s.paint(yellow, "would go to "+pod.To+", by what can be seen")
 	}
-	return p.s.paint(green, to)
-}
-
-// destinations are the nodes that pods would go to; with several pods each node has its number of pods.
-func destinations(pods []facts.DrainPod) string {
-	if len(pods) == 1 {
-		return pods[0].To
-	}
-	count := map[string]int{}
-	for i := range pods {
-		count[pods[i].To]++
-	}
-	var nodes []string
-	for _, node := range slices.Sorted(maps.Keys(count)) {
-		nodes = append(nodes, fmt.Sprintf("%s (%d)", node, count[node]))
-	}
-	return facts.Some(nodes, few)
-}
-
-func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
-	pod, sign := &pods[0], p.drainSign(x, pods)
-	if len(pods) == 1 {
-		p.printf("\n%s  %s\n", p.s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
-		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
-	} else {
-		title := fmt.Sprintf("%d pods of namespace %s", len(pods), pod.Namespace)
-		if pod.Workload != "" {
-			title = fmt.Sprintf("%d pods of %s in namespace %s", len(pods), pod.Workload, pod.Namespace)
-		}
-		var names []string
-		for i := range pods {
-			names = append(names, pods[i].Name)
-		}
-		p.printf("\n%s  %s\n", p.s.paint(bold, title), sign)
-		p.line(2, "pods", facts.Some(names, few))
-	}
+	p.printf("\n%s  %s\n", p.s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
+	p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
 	p.line(2, "note", pod.Note)
+	if wide {
+		p.nodes(pod.Nodes)
+		return
+	}
 	for _, n := range pod.Nodes {
-		p.line(2, nodesWord(n.Nodes), facts.Some(n.Nodes, few))
-		if n.Barred != "" {
-			p.line(2, "barred", n.Barred)
-		}
+		why := []string{n.Barred}
 		for _, r := range n.Reasons {
-			p.line(2, "why", r.Code+": "+r.Message)
+			why = append(why, r.Message)
 		}
+		p.line(2, "why", facts.Some(n.Nodes, few)+": "+strings.TrimPrefix(strings.Join(why, "; "), "; "))
 	}
 }
 

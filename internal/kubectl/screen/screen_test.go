@@ -4,7 +4,6 @@ package screen
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +104,6 @@ func TestTablesFit(t *testing.T) {
 		"tickets": func(_ Style, node string) *Table {
 			return Tickets([]facts.Ticket{
 				{Namespace: "n", Name: long(nsNameWidth - 2), Type: "LiveMigration", Node: node, State: "Pending", Reasons: []facts.Reason{{Code: "DriverNotRegistered"}}, Created: since},
-				{Namespace: "n", Name: long(36), For: long(nsNameWidth - 2), Type: "Pod", Node: node, State: "Satisfied", Derived: true, Created: since},
 			}, now)
 		},
 		"nodes": func(s Style, node string) *Table {
@@ -201,48 +199,5 @@ func TestLinked(t *testing.T) {
 	note := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "    (This file") })
 	if note < 1 || strings.Join(strings.Fields(strings.Join(lines[note:], " ")), " ") != LiveNote {
 		t.Errorf("the note has no lines of its own:\n%s", strings.Join(lines, "\n"))
-	}
-}
-
-// Many pods in a drain plan are grouped by workload and answer; few pods, or all with wide, stand alone.
-func TestDrainPlanGroups(t *testing.T) {
-	plan := facts.DrainPlan{Node: "worker-1", Waits: 5}
-	for i := range 8 {
-		pod := facts.DrainPod{Namespace: "shop", Name: fmt.Sprintf("db-%d", i), Workload: "statefulset/db", Volumes: []string{fmt.Sprintf("data-db-%d", i)}}
-		switch {
-		case i < 2:
-			pod.To = "worker-2"
-		case i == 2:
-			pod.To = "worker-3"
-		default:
-			pod.Nodes = []facts.NodesVerdict{{Nodes: []string{"worker-2", "worker-3"}, Reasons: []facts.Reason{{Code: "NoFreeSlot", Message: "no free slot"}}}}
-		}
-		plan.Pods = append(plan.Pods, pod)
-	}
-	printed := func(wide bool) string {
-		var text strings.Builder
-		if err := DrainPlan(&text, Style{}, plan, time.Now(), wide); err != nil {
-			t.Fatal(err)
-		}
-		return text.String()
-	}
-	all := plan.Pods
-	plan.Pods = all[:mostPods]
-	if text := printed(false); strings.Count(text, "\npod shop/") != mostPods || strings.Contains(text, "-o wide") {
-		t.Errorf("few pods do not stand by themselves:\n%s", text)
-	}
-	plan.Pods = append(all, facts.DrainPod{Namespace: "shop", Name: "other", Workload: "statefulset/other", Volumes: []string{"x"}, To: "worker-2"})
-	text := printed(false)
-	for _, want := range []string{
-		"\n3 pods of statefulset/db in namespace shop  would go to worker-2 (2), worker-3 (1)\n  pods     db-0, db-1, db-2\n",
-		"\n5 pods of statefulset/db in namespace shop  ✗ would wait\n  pods     db-3, db-4, db-5, db-6, db-7\n  nodes    worker-2, worker-3\n  why      NoFreeSlot: no free slot\n",
-		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod by itself\n",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q:\n%s", want, text)
-		}
-	}
-	if text := printed(true); strings.Count(text, "\npod shop/") != 9 || strings.Contains(text, "-o wide") {
-		t.Errorf("wide does not name each pod:\n%s", text)
 	}
 }

@@ -206,10 +206,9 @@ func shortName(name string, width int) string {
 	return name[:head] + "…" + name[len(name)-(width-1-head):]
 }
 
-// Tickets is the table of tickets. A pod's ticket is listed by the pod's name: its own name is the pod's
-// UID, which -o wide has.
+// Tickets is the table of tickets.
 func Tickets(list []facts.Ticket, now time.Time) *Table {
-	t := newTable("-TICKET", "-TYPE", "+NAMESPACE", "+NAME", "+TYPE", "+FOR", "NODE", "-STATUS", "+STATE", "+REASON", "+PRIORITY", "+VOLUMES", "AGE")
+	t := newTable("-TICKET", "+NAMESPACE", "+NAME", "TYPE", "NODE", "-STATUS", "+STATE", "+REASON", "+PRIORITY", "+VOLUMES", "AGE")
 	for _, x := range list {
 		reason := ""
 		if len(x.Reasons) > 0 {
@@ -221,14 +220,11 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		if x.Yielding != "" && !x.NodeNotReady { // as in its status.state
 			status, reason = v1alpha1.TicketYielding, cmp.Or(reason, v1alpha1.TicketYielding)
 		}
-		name, kind, node := x.Name, x.Type, orNone(x.Node)
+		node := orNone(x.Node)
 		if x.Detached {
 			node = "(detached)"
 		}
-		if x.Derived {
-			name, kind = "(the pod)", x.Type+" (bound)"
-		}
-		t.add(x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), node,
+		t.add(x.Namespace+"/"+x.Name, x.Namespace, x.Name, x.Type, node,
 			status, x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
 	}
 	return t
@@ -333,18 +329,11 @@ func notesOf(x facts.Slots) []string {
 
 func notesOfWord(x facts.Slots) []string {
 	var notes []string
-	add := func(n int32, what string) {
-		if n > 0 {
-			notes = append(notes, number(int(n))+" "+what)
-		}
+	if x.Leftovers > 0 {
+		notes = append(notes, number(int(x.Leftovers))+" left over")
 	}
-	add(x.Leaked, "leaked")
-	add(x.NoAttachment, "without attachment")
-	add(x.PodsGone, "without pod")
-	add(x.Unanswered, "unstage unanswered")
-	words := map[string]string{facts.WordSilent: "moorage-node silent", facts.WordOfBoot: "moorage-node of old boot", facts.WordOfNode: "moorage-node of old node", facts.WordNoKubeletBoot: "no bootID", facts.WordNoBoot: "moorage-node without boot", facts.WordPartial: "not all readable"}
-	if word := words[x.Word]; word != "" {
-		notes = append(notes, word)
+	if x.Word != "" {
+		notes = append(notes, "moorage-node: "+x.Word)
 	}
 	return notes
 }

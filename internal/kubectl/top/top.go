@@ -2,7 +2,7 @@
 
 // Package top is kubectl moorage top: slots, waiting pods and moving volumes, with every change.
 //
-// Reads: all objects of the ledger, with watches; events of pods that don't start. Decides: nothing.
+// Reads: all objects of the ledger, with watches. Decides: nothing.
 // Writes: nothing.
 package top
 
@@ -30,7 +30,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way",
 		Long: "Watch slots, waiting pods and volumes on their way. Arrows and Page Up and Down scroll, q ends it.\n\n" +
-			"Waiting are tickets, and pods that have a volume that needs an attachment, and that wait, can't start or are at a dead node; of any other pod, explain says why it does not run. " +
+			"Waiting are tickets, and pods that have a volume that needs an attachment, and that wait, don't start for long or are at a dead node; of any other pod, explain says why it does not run. " +
 			"Nodes that are not ready come first, then full ones. " +
 			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
 		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Print the pods and volumes of one namespace once\n  kubectl moorage top -n shop --once",
@@ -58,7 +58,6 @@ func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	if err := screen.Unseen(b.Streams.ErrOut, screen.StyleOf(b.Streams.ErrOut), w.Unseen); err != nil {
 		return err
 	}
-	c.ReadStarting(ctx, w)
 	return screen.TopOf(w, b.Flags.Chosen()).Print(b.Streams.Out, b.Style())
 }
 
@@ -70,7 +69,7 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(b.Streams.In), tea.WithOutput(screen.Raw(b.Streams.Out)), tea.WithAltScreen(), tea.WithoutSignalHandler())
 	ended := make(chan error, 1)
 	go func() {
-		err := c.FollowStarting(ctx, func(w *facts.World) error {
+		err := c.Follow(ctx, func(w *facts.World) error {
 			program.Send(screen.TopOf(w, b.Flags.Chosen()))
 			return nil
 		})

@@ -9,7 +9,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -213,7 +212,7 @@ func Of(w *facts.World) *View {
 	for _, p := range w.ListWaits() {
 		g.pod(&p)
 	}
-	for _, t := range w.ListTickets("", false) {
+	for _, t := range w.ListTickets("") {
 		g.ticket(w, &t)
 	}
 	for i := range volumes {
@@ -272,46 +271,6 @@ func reference(r facts.Requester) string {
 		return kindPod + r.Namespace + "/" + r.Name
 	}
 	return kindTicket + r.Namespace + "/" + r.Name
-}
-
-// Refs are the references of all objects. Objects that others wait for, or that are not well, come first.
-func (v *View) Refs() []string {
-	var list []string
-	known := map[string]bool{"": true}
-	add := func(ref string) {
-		if !known[ref] {
-			known[ref] = true
-			list = append(list, ref)
-		}
-	}
-	for i := range v.Waits {
-		add(v.Waits[i].Ref)
-	}
-	for i := range v.Links {
-		add(v.Links[i].From)
-		add(v.Links[i].To)
-	}
-	for i := range v.Nodes {
-		if n := &v.Nodes[i]; !n.Ready || n.OutOfService || n.Missing {
-			add(kindNode + n.Name)
-		}
-	}
-	for i := range v.Nodes {
-		add(kindNode + v.Nodes[i].Name)
-	}
-	for i := range v.Volumes {
-		add(kindVolume + v.Volumes[i].Key)
-	}
-	for i := range v.Nodes {
-		for _, d := range v.Nodes[i].Drivers {
-			for j := range d.Slots {
-				for _, u := range d.Slots[j].Users {
-					add(u)
-				}
-			}
-		}
-	}
-	return list
 }
 
 type graph struct {
@@ -389,7 +348,7 @@ func (g *graph) pod(p *facts.PodWait) {
 }
 
 func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
-	if t.For != "" || len(t.Reasons) == 0 {
+	if len(t.Reasons) == 0 {
 		return
 	}
 	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]
@@ -460,64 +419,4 @@ func (v *View) sort() {
 	slices.SortFunc(v.Links, func(a, b Link) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.How, b.How), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
-}
-
-// Delta leads from one view to a later one.
-type Delta struct {
-	Taken time.Time `json:"taken"`
-	// Nodes, Volumes and Waits are new or changed; Gone names the removed ones.
-	Nodes   []Node   `json:"nodes,omitempty"`
-	Volumes []Volume `json:"volumes,omitempty"`
-	Waits   []Wait   `json:"waits,omitempty"`
-	Gone    Gone     `json:"gone,omitzero"`
-	Totals  Totals   `json:"totals"`
-	// Links and Unseen are complete lists; nil where they are unchanged.
-	Links  *[]Link         `json:"links,omitempty"`
-	Unseen *[]facts.Unseen `json:"unseen,omitempty"`
-}
-
-// Gone names removed objects.
-type Gone struct {
-	Nodes   []string `json:"nodes,omitempty"`
-	Volumes []string `json:"volumes,omitempty"`
-	Waits   []string `json:"waits,omitempty"`
-}
-
-// Diff is the delta from one view to another.
-func Diff(from, to *View) Delta {
-	d := Delta{Taken: to.Taken, Totals: to.Totals}
-	d.Nodes, d.Gone.Nodes = diff(from.Nodes, to.Nodes, nodeName)
-	d.Volumes, d.Gone.Volumes = diff(from.Volumes, to.Volumes, volumeKey)
-	d.Waits, d.Gone.Waits = diff(from.Waits, to.Waits, waitRef)
-	if !reflect.DeepEqual(from.Links, to.Links) {
-		d.Links = &to.Links
-	}
-	if !reflect.DeepEqual(from.Unseen, to.Unseen) {
-		d.Unseen = &to.Unseen
-	}
-	return d
-}
-
-func nodeName(n *Node) string    { return n.Name }
-func volumeKey(v *Volume) string { return v.Key }
-func waitRef(w *Wait) string     { return w.Ref }
-
-func diff[T any](from, to []T, name func(*T) string) (changed []T, gone []string) {
-	was := make(map[string]*T, len(from))
-	for i := range from {
-		was[name(&from[i])] = &from[i]
-	}
-	for i := range to {
-		n := name(&to[i])
-		if old := was[n]; old == nil || !reflect.DeepEqual(old, &to[i]) {
-			changed = append(changed, to[i])
-		}
-		delete(was, n)
-	}
-	for i := range from {
-		if n := name(&from[i]); was[n] != nil {
-			gone = append(gone, n)
-		}
-	}
-	return changed, gone
 }

@@ -5,24 +5,19 @@
 //
 // Reads: all objects of the ledger, as they change; Leases and events of the selected objects; the API
 // server's version, to see that it answers. Decides: nothing: facts and explain compute the content.
-// Writes: only the file of --out.
+// Writes: nothing.
 package web
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +26,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
-	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 const examples = `  # Open the page in the browser
@@ -42,16 +36,12 @@ const examples = `  # Open the page in the browser
   ssh -L 8080:127.0.0.1:8080 jumphost
 
   # Look at a bundle that somebody has sent
-  kubectl moorage web --bundle moorage-bundle.tar.gz
-
-  # Write the page into one file, and attach it to the incident
-  kubectl moorage web --out incident.html`
+  kubectl moorage web --bundle moorage-bundle.tar.gz`
 
 type options struct {
 	base *command.Base
 	port uint16
 	open bool
-	out  string
 }
 
 // NewCommand makes the command.
@@ -73,7 +63,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 	}
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end; - for the output stream")
 	return cmd
 }
 
@@ -81,9 +70,6 @@ func (o *options) run(ctx context.Context) error {
 	c, err := o.base.Connect()
 	if err != nil {
 		return err
-	}
-	if o.out != "" {
-		return o.write(ctx, c)
 	}
 	return o.serve(ctx, c)
 }
@@ -149,7 +135,7 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 const idle = 1
 
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
-	return c.FollowStarting(ctx, func(w *facts.World) error {
+	return c.Follow(ctx, func(w *facts.World) error {
 		began := time.Now()
 		h.set(w, viewOf(w, s))
 		select {
@@ -174,73 +160,6 @@ func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	}
 }
 
-// mostStored bounds the objects with details in a one-file page.
-const mostStored = 300
-
-func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
-	w, err := c.Read(ctx)
-	if err != nil {
-		return err
-	}
-	c.ReadStarting(ctx, w)
-	s := Static{Source: o.source(c), Taken: w.Now, View: viewOf(w, o.base.Plain()), Details: map[string]Detail{}}
-	d := &details{cluster: c, world: w, style: o.base.Plain()}
-	all := s.View.Refs()
-	for _, ref := range all[:min(len(all), mostStored)] {
-		detail, err := d.of(ctx, ref)
-		missing := (*command.NotFoundError)(nil)
-		switch {
-		case errors.As(err, &missing):
-		case err != nil:
-			return fmt.Errorf("%s: %w", ref, err)
-		default:
-			s.Details[ref] = detail
-		}
-	}
-	if err := o.store(s); err != nil {
-		return err
-	}
-	if err := screen.Unseen(o.base.Streams.ErrOut, o.base.Style(), w.Unseen); err != nil {
-		return err
-	}
-	return o.tell("shows the cluster at %s, %s. Open it in a browser.", w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
-}
-
-func extent(stored, all int, unseen []facts.Unseen) string {
-	var hidden []string
-	for _, u := range unseen {
-		if !u.Missing {
-			hidden = append(hidden, u.Resource)
-		}
-	}
-	switch {
-	case all == 0 && len(hidden) > 0:
-		return "of which nothing could be read: you may not list " + strings.Join(hidden, ", ")
-	case all == 0:
-		return "in which there is no node and no volume yet"
-	case stored == all:
-		return fmt.Sprintf("with what is known of each of its %d objects", all)
-	}
-	return fmt.Sprintf("with what is known of %d of its %d objects", stored, all)
-}
-
-const stream = "-"
-
-// tell describes the written page; nothing where it went to the output stream.
-func (o *options) tell(format string, args ...any) error {
-	if o.out == stream {
-		return nil
-	}
-	return o.base.Say(o.base.Streams.Out, "%s "+format, append([]any{o.out}, args...)...)
-}
-
-func (o *options) store(s Static) error {
-	if o.out == stream {
-		return WriteStatic(o.base.Streams.Out, s)
-	}
-	return command.WriteWhole(o.out, func(w io.Writer) error { return WriteStatic(w, s) })
-}
-
 // openBrowser opens a page with the system's opener, and does not wait for it.
 func openBrowser(ctx context.Context, url string) error {
 	name, args := "xdg-open", []string{url}
@@ -261,16 +180,7 @@ func openBrowser(ctx context.Context, url string) error {
 //go:embed assets
 var assets embed.FS
 
-// The files of the page. Each module comes after the modules that it imports.
-const (
-	indexPage = "index.html"
-	style     = "style.css"
-	mainName  = "main.js"
-)
-
-func modules() []string {
-	return []string{"dom.js", "model.js", "map.js", "panel.js", "lists.js", "totals.js", mainName}
-}
+const indexPage = "index.html"
 
 // asset is a file of the page; nil where there is no such file.
 func asset(name string) []byte {
@@ -279,84 +189,4 @@ func asset(name string) []byte {
 		return nil
 	}
 	return raw
-}
-
-// Static is the content of a page in one file.
-type Static struct {
-	Source string     `json:"source"`
-	Taken  time.Time  `json:"taken"`
-	View   *view.View `json:"view,omitempty"`
-	// Details are by reference; some objects have none.
-	Details map[string]Detail `json:"details,omitempty"`
-}
-
-const (
-	styleLine  = `<link rel="stylesheet" href="style.css">`
-	scriptLine = `<script type="module" src="main.js"></script>`
-	headLine   = `<meta charset="utf-8">`
-)
-
-// WriteStatic writes the page as one file that loads nothing. The content is data in it: encoding/json
-// escapes <, > and &, and no name can end its element.
-func WriteStatic(w io.Writer, s Static) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	page, err := single(string(asset(indexPage)), bundled(modules()...), data)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, page)
-	return err
-}
-
-// single makes one file of a page: its script, its style and its data replace the lines that name them. It
-// may run its own script.
-func single(page, script string, data []byte) (string, error) {
-	css := string(asset(style))
-	for _, text := range []string{script, css} {
-		if lower := strings.ToLower(text); strings.Contains(lower, "</script") || strings.Contains(lower, "</style") || strings.Contains(lower, "<!--") {
-			return "", errors.New("write the page: its own code would end the element that it is in")
-		}
-	}
-	for _, part := range [][2]string{
-		{headLine, headLine + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src ` + hashOf(script) + `; style-src ` + hashOf(css) +
-			`; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`},
-		{styleLine, "<style>" + css + "</style>"},
-		{scriptLine, `<script type="application/json" id="data">` + string(data) + `</script><script type="module">` + script + "</script>"},
-	} {
-		var err error
-		if page, err = replaceOnce(page, part[0], part[1]); err != nil {
-			return "", err
-		}
-	}
-	return page, nil
-}
-
-func replaceOnce(page, line, with string) (string, error) {
-	before, after, found := strings.Cut(page, line)
-	if !found {
-		return "", fmt.Errorf("write the page: it has no line %q", line)
-	}
-	return before + with + after, nil
-}
-
-// bundled joins modules into one, without their imports of each other.
-func bundled(names ...string) string {
-	var out strings.Builder
-	for _, name := range names {
-		for line := range strings.Lines(string(asset(name))) {
-			if !strings.HasPrefix(line, "import ") {
-				out.WriteString(strings.TrimPrefix(line, "export "))
-			}
-		}
-	}
-	return out.String()
-}
-
-// hashOf is the source that allows a text to run in a content security policy.
-func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

@@ -96,8 +96,8 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(d) // the client has gone
 }
 
-// stream sends the view, then its changes, as server-sent events. Each browser gets the difference from its
-// last event to the present, without the states between.
+// stream sends the view, and again after each change, as server-sent events. A slow browser gets the present
+// view, without the views between.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(heartbeat)
@@ -118,13 +118,18 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// each sends the view, then its changes, until ctx ends; it also sends at every beat without a change.
+// each sends the view, and again after each change, until ctx ends. At every beat it sends a message without
+// a view.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {
 		ended := ctx.Err() != nil
 		now, changed := s.hub.get()
-		if err := send(s.message(last, now)); err != nil || ended {
+		m := message{Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
+		if now.view != last.view {
+			m.View = now.view
+		}
+		if err := send(m); err != nil || ended {
 			return err
 		}
 		last = now
@@ -136,21 +141,7 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 	}
 }
 
-// message leads from a browser's last state to the present.
-func (s *server) message(last, now state) message {
-	m := message{Seq: now.seq, Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
-	switch {
-	case last.view == nil:
-		m.View = now.view
-	case last.seq != now.seq:
-		d := view.Diff(last.view, now.view)
-		m.From, m.Delta = last.seq, &d
-	}
-	return m
-}
-
 type state struct {
-	seq   uint64
 	view  *view.View
 	world *facts.World
 	// problem says why the page may be out of date; empty: it is not.
@@ -175,7 +166,7 @@ func (h *hub) get() (state, <-chan struct{}) {
 }
 
 func (h *hub) set(w *facts.World, v *view.View) {
-	h.change(func(s *state) { s.seq, s.world, s.view = s.seq+1, w, v })
+	h.change(func(s *state) { s.world, s.view = w, v })
 }
 
 func (h *hub) setProblem(problem string) {
@@ -192,13 +183,10 @@ func (h *hub) change(do func(*state)) {
 	h.changed = make(chan struct{})
 }
 
-// message is sent to a browser: first the whole view, then the change from each view to the next.
+// message is sent to a browser.
 type message struct {
-	// Seq is the browser's view after the message, From the view that Delta begins with.
-	Seq   uint64      `json:"seq"`
-	From  uint64      `json:"from,omitempty"`
-	View  *view.View  `json:"view,omitempty"`
-	Delta *view.Delta `json:"delta,omitempty"`
+	// View is nil where it has not changed since the last message.
+	View *view.View `json:"view,omitempty"`
 	// Now is the cluster's time; Frozen: it stands still.
 	Now     time.Time `json:"now"`
 	Frozen  bool      `json:"frozen,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -220,8 +221,7 @@ func (r reader) next() message {
 	return message{}
 }
 
-// A browser gets the whole view first, then its changes, in order; a browser that comes later, or again,
-// gets the whole view.
+// A browser gets the view, and again after each change; a message of a problem has no view.
 func TestStream(t *testing.T) {
 	web, h := serving(t)
 	first := listen(t, web)
@@ -231,35 +231,33 @@ func TestStream(t *testing.T) {
 	}
 	set(h, "n1", "n2")
 	d := first.next()
-	if d.From != m.Seq || d.Seq <= d.From || d.Delta == nil || len(d.Delta.Nodes) != 1 || d.Delta.Nodes[0].Name != "n2" || d.View != nil {
+	if d.View == nil || len(d.View.Nodes) != 2 || d.View.Nodes[1].Name != "n2" {
 		t.Errorf("the second message: %+v", d)
 	}
-	if again := listen(t, web).next(); again.View == nil || again.Seq != d.Seq || len(again.View.Nodes) != 2 {
+	if again := listen(t, web).next(); again.View == nil || len(again.View.Nodes) != 2 {
 		t.Errorf("the first message of another: %+v", again)
 	}
 	h.setProblem("the API server does not answer")
-	if p := first.next(); p.Problem == "" || p.Delta != nil || p.Seq != d.Seq {
+	if p := first.next(); p.Problem == "" || p.View != nil {
 		t.Errorf("the message of a problem: %+v", p)
 	}
 }
 
-// A browser that does not read delays no other, and later gets the present state in full.
+// A browser that does not read delays no other, and later gets the present state.
 func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	h := newHub()
 	set(h, "n0")
-	slow, _ := h.get()
 	for _, name := range []string{"a", "b", "c"} {
 		set(h, "n0", name) // with no reader this still returns
 	}
-	now, _ := h.get()
-	s := &server{clock: noon}
-	m := s.message(slow, now)
-	if m.From != slow.seq || m.Delta == nil || len(m.Delta.Nodes) != 1 || m.Delta.Nodes[0].Name != "c" {
-		t.Errorf("what it gets: %+v", m)
-	}
-	got, err := json.Marshal(m.Delta)
-	want, _ := json.Marshal(view.Diff(slow.view, now.view))
-	if err != nil || string(got) != string(want) {
-		t.Errorf("it is led to\n%s, want\n%s", got, want)
+	ended := errors.New("ended")
+	err := (&server{hub: h, clock: noon}).each(t.Context(), nil, func(m message) error {
+		if m.View == nil || len(m.View.Nodes) != 2 || m.View.Nodes[0].Name != "c" {
+			t.Errorf("what it gets: %+v", m)
+		}
+		return ended
+	})
+	if !errors.Is(err, ended) {
+		t.Errorf("it ended with %v", err)
 	}
 }

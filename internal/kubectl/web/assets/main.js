@@ -9,7 +9,6 @@ import { showTotals, showSession } from './totals.js';
 
 const model = new Model();
 setTimedClock(() => model.now());
-const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
 const state = { sel: '', q: '', ns: '', driver: '', zone: '', state: '', view: '' };
 const nothing = { q: '', ns: '', driver: '', zone: '', state: '' };
 let connected = false;
@@ -24,13 +23,7 @@ const actions = {
   },
   filter: (q) => change({ q }),
   say: (text) => { byId('live').textContent = text; },
-  detail: async (ref) => {
-    if (stored) {
-      if (stored.details?.[ref]) return stored.details?.[ref];
-      throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
-    }
-    return ask('detail', { ref });
-  },
+  detail: (ref) => ask('detail', { ref }),
 };
 
 // ask asks the command.
@@ -90,7 +83,7 @@ function show() {
   byId('table').hidden = !state.view;
   byId('map-title').textContent = { volumes: 'Volumes', waits: 'Who waits' }[state.view] ?? 'Nodes and slots';
   if (state.view) showTable(model, filter, actions.href, state.view);
-  if (!stored) showSession(model);
+  showSession(model);
   showLegend(model, filter, (name) => change({ state: state.state === name ? '' : name }));
   if (!byId('legend').querySelector('canvas')) paintLegend();
   showChoices('namespace', model.namespaces, state.ns);
@@ -115,7 +108,7 @@ function showStatus() {
 
 // showProblem says why the page may be old, or incomplete.
 function showProblem() {
-  const silent = !stored && model.ready && (!connected || performance.now() - heard > 20000);
+  const silent = model.ready && (!connected || performance.now() - heard > 20000);
   const lines = [];
   if (silent) lines.push(`kubectl moorage web does not answer: what is shown is ${ago((performance.now() - heard) / 1000)} old. Was it ended?`);
   else if (model.problem) lines.push(model.problem);
@@ -129,23 +122,15 @@ function showProblem() {
   if (box.textContent !== text) box.textContent = text;
 }
 
-// listen follows the command. After a gap, and after every new connection, the whole view is sent again.
+// listen follows the command.
 function listen() {
   const stream = new EventSource('stream');
-  let whole = false;
-  stream.addEventListener('open', () => { whole = false; });
   stream.addEventListener('message', (event) => {
     const message = JSON.parse(event.data);
     heard = performance.now();
     connected = true;
-    const before = model.seq;
-    if (message.view) whole = true;
-    if (!whole || !model.take(message)) {
-      stream.close();
-      setTimeout(listen, 200);
-      return;
-    }
-    if (model.seq !== before || message.view) announce(show);
+    model.take(message);
+    if (message.view) announce(show);
     else showStatus();
   });
   stream.addEventListener('error', () => {
@@ -220,12 +205,11 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => requ
 addEventListener('hashchange', read);
 setInterval(() => {
   tick();
-  if (!stored) showProblem();
-  if (!stored && model.ready) showSession(model);
+  showProblem();
+  if (model.ready) showSession(model);
 }, 1000);
 
-if (stored) model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });
-else listen();
+listen();
 read();
 search.hide();
 // For readers of the page from outside, such as its tests.

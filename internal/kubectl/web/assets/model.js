@@ -23,7 +23,7 @@ const mostCells = 256;
 
 const names = (list, key) => new Map((list ?? []).map((item) => [item[key], item]));
 
-// whole is a node with all its lists: a recording may come from a stranger.
+// whole is a node with all its lists: a bundle may come from a stranger.
 const whole = (node) => ({ ...node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, slots: driver.slots ?? [] })) });
 
 // rank puts nodes first that are not ready, and full nodes after them.
@@ -31,7 +31,6 @@ const rank = (node) => (node.missing || !node.ready ? 0 : node.drivers.some((dri
 
 export class Model {
   constructor() {
-    this.seq = 0;
     this.ready = false;
     this.nodes = new Map();
     this.volumes = new Map();
@@ -54,53 +53,33 @@ export class Model {
   // now is the cluster's time, in seconds since 1970.
   now() { return this.frozen ? this.base : this.base + (performance.now() - this.at) / 1000; }
 
-  // take takes a message in. False when an earlier message was missed: then the whole view is needed. Among
-  // several messages, only the last needs an index for the screen.
-  take(message, last = true) {
+  // take takes a message in.
+  take(message) {
     this.problem = message.problem ?? '';
     this.frozen = Boolean(message.frozen);
     this.source = message.source ?? this.source;
     this.base = Date.parse(message.now) / 1000;
     this.at = performance.now();
-    if (message.view) this.replace(message.view);
-    else if (message.delta) {
-      if (message.from !== this.seq) return false;
-      this.apply(message.delta);
-    } else return true;
-    this.seq = message.seq;
+    if (!message.view) return;
+    this.replace(message.view);
     this.ready = true;
     this.began ||= this.base;
     const { waiting } = this.session;
     if (waiting.at(-1)?.n !== this.totals.waiting) waiting.push({ at: this.base, n: this.totals.waiting });
     if (waiting.length > mostSession) waiting.shift();
-    if (last) this.index();
-    return true;
+    this.index();
   }
 
   replace(view) {
     this.taken = view.taken;
-    this.nodes = names((view.nodes ?? []).map(whole), 'name');
+    const nodes = names((view.nodes ?? []).map(whole), 'name');
+    if (this.ready) for (const node of nodes.values()) this.remember(this.nodes.get(node.name), node);
+    this.nodes = nodes;
     this.volumes = names(view.volumes, 'key');
     this.waits = names(view.waits, 'ref');
     this.links = view.links ?? [];
     this.unseen = view.unseen ?? [];
     this.totals = view.totals ?? none;
-  }
-
-  apply(delta) {
-    this.taken = delta.taken;
-    for (const node of (delta.nodes ?? []).map(whole)) {
-      this.remember(this.nodes.get(node.name), node);
-      this.nodes.set(node.name, node);
-    }
-    for (const volume of delta.volumes ?? []) this.volumes.set(volume.key, volume);
-    for (const wait of delta.waits ?? []) this.waits.set(wait.ref, wait);
-    for (const name of delta.gone?.nodes ?? []) this.nodes.delete(name);
-    for (const key of delta.gone?.volumes ?? []) this.volumes.delete(key);
-    for (const ref of delta.gone?.waits ?? []) this.waits.delete(ref);
-    if (delta.links) this.links = delta.links;
-    if (delta.unseen) this.unseen = delta.unseen;
-    this.totals = delta.totals;
   }
 
   // remember keeps the changes of volumes at a node while the page is open.

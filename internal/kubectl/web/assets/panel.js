@@ -194,24 +194,12 @@ export class Panel {
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
     const who = (r) => refLink(`${r.kind === 'Pod' ? 'pod' : 'ticket'}/${r.namespace}/${r.name}`, this.actions.href);
     const node = (name) => name === '(detached)' ? name : refLink(`node/${name}`, this.actions.href);
-    if (!v) return this.known(line, node);
+    if (!v) return [];
     return [el('h3', { text: 'Volume' }), el('dl', {},
       line('state', v.state),
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
       v.next ? line('next', who(v.next.who), v.next.node === '(detached)' ? ' to stay detached' : v.next.node ? [' at ', node(v.next.node)] : '') : '',
       (v.waiting ?? []).map((w) => line('waiting', who(w.who), w.node === '(detached)' ? ' to stay detached' : w.node ? [' at ', node(w.node)] : ', without a node', w.since ? [', for ', since(w.since)] : '')),
-      ...described(v, line))];
-  }
-
-  // known are the facts of the map and the lists about a volume without details, as in a one-file page.
-  known(line, node) {
-    const [kind, name] = split(this.ref);
-    const v = kind === 'volume' && !this.detail && !this.asking ? this.model.volumes.get(name) : null;
-    if (!v) return [];
-    return [el('h3', { text: 'Volume' }), el('dl', {},
-      line('state', v.state),
-      v.holder ? line('held by', node(v.holder)) : '',
-      v.next ? line('next', refLink(v.next, this.actions.href)) : '',
       ...described(v, line))];
   }
 
