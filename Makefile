@@ -195,18 +195,18 @@ $(BIN)/storage-suites.test:
 	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 
 .PHONY: test-e2e-storage
-test-e2e-storage: build $(BIN)/storage-suites.test ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
+test-e2e-storage: build $(BIN)/kubectl $(BIN)/storage-suites.test ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
 
 # The images that the suites name.
 SUITE_IMAGES := $(addprefix $(BIN)/real/images/,busybox.tar debian.tar agnhost.tar)
 
 .PHONY: test-e2e-storage-real
-test-e2e-storage-real: build $(RUNTIME) $(SUITE_IMAGES) $(BIN)/storage-suites.test ## Run a selection of Kubernetes' storage suites on real nodes, as root; MODES=upstream, FOCUS='volumeLimits' for other specs
+test-e2e-storage-real: build $(BIN)/kubectl $(RUNTIME) $(SUITE_IMAGES) $(BIN)/storage-suites.test ## Run a selection of Kubernetes' storage suites on real nodes, as root; MODES=upstream, FOCUS='volumeLimits' for other specs
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites-some --mode $(or $(MODES),standalone)
 
 .PHONY: storage-suites
-storage-suites: real $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
+storage-suites: real $(BIN)/kubectl $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
 	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-suites $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: data

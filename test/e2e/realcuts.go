@@ -112,7 +112,7 @@ func (s *story) split(cut cutOff) (took []time.Duration) {
 	cut.proof(node)
 	began := time.Now()
 	for _, c := range all {
-		s.must(s.forceDelete(s.ctx, olds[c].Name))
+		s.deleteAt(olds[c])
 	}
 	took = s.seconds(cut, all, olds, began)
 	s.must(s.Cluster.Restore(node))

@@ -91,7 +91,7 @@ const someRealStorageSpecs = `\[Testpattern: .*(` +
 	`|subPath should (support existing single file|be able to unmount after)` +
 	`|late-binding\)\] ephemeral should support two pods` +
 	`|fsgroupchangepolicy .*, pod created with an initial fsgroup, new pod` +
-	`|provisioning should provision storage with (pvc|snapshot) data source \[` +
+	`|provisioning should provision (storage with (pvc|snapshot) data source \[|correct filesystem size)` +
 	`|Dynamic Snapshot \(delete policy\)\] snapshottable .*check deletion` +
 	`|(xfs|block volmode\)\(allowExpansion)\)\] volume-expand should resize` +
 	`|read-write-once-pod should|volumeLimits should)`
@@ -182,7 +182,8 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 	}
 	binary := filepath.Join(filepath.Dir(executable), "storage-suites.test")
 	ginkgo := filepath.Join(filepath.Dir(executable), "ginkgo")
-	for _, program := range []string{binary, ginkgo} {
+	kubectl := filepath.Join(filepath.Dir(executable), "kubectl")
+	for _, program := range []string{binary, ginkgo, kubectl} {
 		if _, err := os.Stat(program); err != nil {
 			return nil, "", fmt.Errorf("%w: make test-e2e-storage builds it", err)
 		}
@@ -200,7 +201,7 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 	// Specs wait more than they compute.
 	cmd := exec.CommandContext(ctx, ginkgo, "run", "--procs=4", "--focus="+focus, "--output-dir="+work, "--json-report=report.json",
 		"-v", "--no-color", "--timeout=4h", binary, "--",
-		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0", "-storage.testdriver="+strings.TrimSuffix(binary, ".test")+".yaml")
+		"-kubeconfig="+e.Cluster.Kubeconfig(), "-kubectl-path="+kubectl, "-provider=skeleton", "-allowed-not-ready-nodes=0", "-storage.testdriver="+strings.TrimSuffix(binary, ".test")+".yaml")
 	cmd.Dir = work
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
