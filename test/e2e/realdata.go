@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -165,9 +166,11 @@ func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known
 }
 
 // deleteAt deletes a StatefulSet's pod at a dead node by force, and each of its successors that is bound
-// there before the scheduler has seen the node's taint.
+// there before the scheduler has seen the node's taint. Kubernetes may delete the pod as soon.
 func (s *story) deleteAt(old *corev1.Pod) {
-	s.must(s.forceDelete(s.ctx, old.Name))
+	if err := s.forceDelete(s.ctx, old.Name); !apierrors.IsNotFound(err) {
+		s.must(err)
+	}
 	s.until("the next pod is bound elsewhere", func() error {
 		pod := s.View.Pod(s.Namespace, old.Name)
 		if pod == nil || pod.UID == old.UID {
