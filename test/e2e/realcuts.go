@@ -115,6 +115,7 @@ func (s *story) split(cut cutOff) (took []time.Duration) {
 		s.deleteAt(olds[c])
 	}
 	took = s.seconds(cut, all, olds, began)
+	s.cordon(node) // a third database reads from the disk, at a node that was not cut off
 	s.must(s.Cluster.Restore(node))
 	s.nodeIs(node, true)
 	cut.ends(node)
