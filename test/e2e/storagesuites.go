@@ -83,7 +83,7 @@ const realStorageSpecs = `External.Storage|NonGracefulNodeShutdown|Detach.?Mount
 
 // someRealStorageSpecs are one or more specs of each suite, among those that are done soon. An ext4 is not
 // expanded while it is mounted, since root in a container often lacks the capability for that.
-const someRealStorageSpecs = `\[Testpattern: .*(` +
+const someRealStorageSpecs = `External Storage .*\[Testpattern: .*(` +
 	`(ext4|xfs|block volmode)\)\] volumes should store data` +
 	`|volumeMode should not mount` +
 	`|xfs\)\] multiVolume should access to two volumes with the same volume mode and retain data across pod recreation on different node` +
