@@ -91,7 +91,7 @@ const someRealStorageSpecs = `External Storage .*\[Testpattern: .*(` +
 	`|subPath should (support existing single file|be able to unmount after)` +
 	`|late-binding\)\] ephemeral should support two pods` +
 	`|fsgroupchangepolicy .*, pod created with an initial fsgroup, new pod` +
-	`|provisioning should provision (storage with (pvc|snapshot) data source \[|correct filesystem size)` +
+	`|provisioning should provision (storage with (pvc data source$|snapshot data source \[)|correct filesystem size)` +
 	`|Dynamic Snapshot \(delete policy\)\] snapshottable .*check deletion` +
 	`|(xfs|block volmode\)\(allowExpansion)\)\] volume-expand should resize` +
 	`|read-write-once-pod should|volumeLimits should)`
