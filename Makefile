@@ -195,16 +195,23 @@ $(BIN)/storage-suites.test:
 	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 
 .PHONY: test-e2e-storage
-test-e2e-storage: build $(BIN)/storage-suites.test ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
+test-e2e-storage: build $(BIN)/kubectl $(BIN)/storage-suites.test ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
 
+# The images that the suites name.
+SUITE_IMAGES := $(addprefix $(BIN)/real/images/,busybox.tar debian.tar agnhost.tar)
+
+.PHONY: test-e2e-storage-real
+test-e2e-storage-real: build $(BIN)/kubectl $(RUNTIME) $(SUITE_IMAGES) $(BIN)/storage-suites.test ## Run a selection of Kubernetes' storage suites on real nodes, as root; MODES=upstream, FOCUS='volumeLimits' for other specs
+	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites-some --mode $(or $(MODES),standalone)
+
 .PHONY: storage-suites
-storage-suites: real $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
+storage-suites: real $(BIN)/kubectl $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
 	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-suites $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: data
-data: real ## Play faults while PostgreSQL writes on real disks, as root; MODE=upstream, REPEAT=10, LENIENT=1, OUT=FILE; KILLS=1 for ten databases and random kills
-	$(SANDBOX) bench-data$(if $(KILLS),-kills) $(if $(MODE),--mode $(MODE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(LENIENT),--lenient) $(if $(OUT),--out $(OUT))
+data: real ## Play faults while PostgreSQL writes on real disks, as root; MODE=upstream, REPEAT=10, LENIENT=1, OUT=FILE; CUTS=1 for nodes that are cut off, KILLS=1 for ten databases and random kills
+	$(SANDBOX) bench-data$(if $(CUTS),-cuts)$(if $(KILLS),-kills) $(if $(MODE),--mode $(MODE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(LENIENT),--lenient) $(if $(OUT),--out $(OUT))
 
 .PHONY: test-real
 test-real: real ## Run csi-sanity and the scenarios where nodes run containers and mount disks, as root

@@ -96,9 +96,16 @@ var counted = []chaos.Subject{
 	{
 		Command: "bench-data", Short: "Play faults while a database writes, and count the records that it loses; as root, after make real",
 		Long: "Runs the scenario real-data in one mode: PostgreSQL on real nodes with real disks, and a client that keeps\n" +
-			"each acknowledgement. Some minutes for each repetition, and eight for a node that is cut off.",
+			"each acknowledgement. Some minutes for each repetition.",
 		Results:  "test/bench/results/data.json",
 		Scenario: e2e.RealData, Repeat: 10, RepeatFlag: "repeat", RepeatHelp: "how often each fault is played", Disks: true,
+	},
+	{
+		Command: "bench-data-cuts", Short: "Cut nodes off while databases write, and count the records that they lose; as root, after make real",
+		Long: "Runs the scenario real-cuts in one mode: five databases on a node that is cut off from the API server and\n" +
+			"goes on writing. For each repetition ten minutes, twenty with Moorage alone.",
+		Results:  "test/bench/results/data-cuts.json",
+		Scenario: e2e.RealCuts, Repeat: 2, RepeatFlag: "repeat", RepeatHelp: "how often each row is played, with five databases", Disks: true,
 	},
 	{
 		Command: "bench-data-kills", Short: "Kill components while ten databases write, and count the records that they lose; as root, after make real",

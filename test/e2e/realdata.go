@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,16 +43,14 @@ func RealData(repeat int) sandbox.Scenario {
 			if s.Mode != sandbox.Standalone {
 				s.must(s.Compare())
 			}
-			d := databases[0]
-			s.warm(d.image)
-			c := s.writer(d)
+			s.warm(databases[0].image)
+			c := s.writer(databases[0])
 			for _, f := range s.dataFaults() {
 				c = s.playOn(c, f, repeat)
 			}
 			s.finish(c, "")
 			forgets := s.kubeletForgets()
-			s.finish(s.playOn(s.writer(d), forgets, repeat), forgets.name+": ")
-			s.splits(d)
+			s.finish(s.playOn(s.writer(databases[0]), forgets, repeat), forgets.name+": ")
 		}),
 	}
 }
@@ -167,9 +166,11 @@ func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known
 }
 
 // deleteAt deletes a StatefulSet's pod at a dead node by force, and each of its successors that is bound
-// there before the scheduler has seen the node's taint.
+// there before the scheduler has seen the node's taint. Kubernetes may delete the pod as soon.
 func (s *story) deleteAt(old *corev1.Pod) {
-	s.must(s.forceDelete(s.ctx, old.Name))
+	if err := s.forceDelete(s.ctx, old.Name); !apierrors.IsNotFound(err) {
+		s.must(err)
+	}
 	s.until("the next pod is bound elsewhere", func() error {
 		pod := s.View.Pod(s.Namespace, old.Name)
 		if pod == nil || pod.UID == old.UID {
@@ -277,15 +278,18 @@ func (s *story) finish(c *writer, prefix string) {
 // In Standalone mode nothing is lost or damaged, unless it may be.
 func (s *story) counts(c *writer, pod, prefix string) {
 	acked, lost := c.last(), 0
+	if c.first != nil {
+		acked += c.first.last() - ofFirst
+	}
 	damage := s.EventuallyWithin(s.ctx, c.patience, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, pod)) })
-	var found string
+	found := 0
 	if damage == nil {
-		found, damage = s.Exec(s.ctx, pod, "sh", "-ec", fmt.Sprintf(c.count, acked))
+		found, damage = c.found(pod)
 	}
 	if damage != nil {
 		s.add(prefix+"databases that answer no more", 1)
 	} else {
-		lost = acked - number(found)
+		lost = acked - found
 		_, damage = s.Exec(s.ctx, pod, "sh", "-ec", c.read)
 	}
 	claim := dataOf(pod)
@@ -305,82 +309,22 @@ func (s *story) counts(c *writer, pod, prefix string) {
 	}
 }
 
+// found counts the acknowledged records that the database in a pod has.
+func (c *writer) found(pod string) (sum int, err error) {
+	upTo := func(last int) int {
+		printed, failed := c.Exec(c.ctx, pod, "sh", "-ec", fmt.Sprintf(c.count, last))
+		err = errors.Join(err, failed)
+		return number(printed)
+	}
+	sum = upTo(c.last())
+	if c.first != nil {
+		sum += upTo(c.first.last()) - upTo(ofFirst)
+	}
+	return sum, err
+}
+
 // add adds to a number in the result.
 func (s *story) add(what string, n int) { s.SetCount(what, s.Counts()[what]+n) }
-
-// cutFor is how long a node is cut off: longer than the six minutes after which kube-controller-manager
-// and, by default, Moorage detach from a node without a sign.
-const cutFor = 8 * time.Minute
-
-// splits cuts the database's node off from the API server, and not from its disks, and has a person
-// delete the pod with force, while the old pod goes on writing.
-func (s *story) splits(d database) {
-	fenced := cutOff{
-		name: "cut off, its storage refused",
-		proof: func(node string) {
-			s.must(s.Cluster.CutStorage(node))
-			s.taint(node, outOfService())
-		},
-		ends: func(node string) { s.untaint(node, outOfService()) },
-	}
-	unfenced := cutOff{name: "cut off", unsafe: true, proof: func(string) {}, ends: func(string) {}}
-	if s.Mode != sandbox.Standalone {
-		s.split(d, fenced)
-		s.split(d, unfenced)
-		return
-	}
-	s.policy("by-evidence", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}})
-	s.split(d, fenced)
-	unfenced.name, unfenced.unsafe = "cut off, onlyOutOfService", false
-	s.split(d, unfenced)
-	s.noPolicy("by-evidence")
-	s.ExpectForced()
-	unfenced.name, unfenced.unsafe = "cut off", true
-	s.split(d, unfenced)
-}
-
-// cutOff is the state of a node that is cut off.
-type cutOff struct {
-	name string
-	// unsafe says that the volume is detached by time alone, while the old pod may write.
-	unsafe bool
-	// proof gives proof that the node writes no more, and ends takes it back.
-	proof, ends func(node string)
-}
-
-func (s *story) split(d database, cut cutOff) {
-	c := s.writer(d)
-	old := s.successor("the database answers", d.name, s.isReady)
-	c.acknowledges(old.UID)
-	s.run(old.Name, d.begin)
-	node := old.Spec.NodeName
-	s.must(s.Cluster.Cut(node))
-	s.nodeIs(node, false)
-	cut.proof(node)
-	s.must(s.forceDelete(s.ctx, old.Name))
-	began := time.Now()
-	err := s.EventuallyWithin(s.ctx, cutFor, "the database answers elsewhere", func() error {
-		for _, pod := range s.PodsOf(sandbox.AppLabel, d.name) {
-			if pod.UID != old.UID && s.isReady(pod) == nil {
-				return nil
-			}
-		}
-		return errors.New("not yet")
-	})
-	if err == nil {
-		s.say("%s: a second database answers %.0f s after the first was deleted", cut.name, time.Since(began).Seconds())
-		s.SetCount("ms, "+cut.name+": until a second database answers", int(time.Since(began).Milliseconds()))
-	} else {
-		s.say("%s: no second database for %s", cut.name, cutFor)
-	}
-	s.must(s.Cluster.Restore(node))
-	s.nodeIs(node, true)
-	cut.ends(node)
-	c.stop()
-	next := s.successor("the database runs elsewhere or again", d.name, s.isRunning, old.UID)
-	c.mayLose = cut.unsafe
-	s.counts(c, next.Name, cut.name+": ")
-}
 
 // isReady returns nil if a pod runs and its database answers.
 func (s *story) isReady(pod *corev1.Pod) error {
@@ -401,9 +345,11 @@ func (s *story) statefulSetOf(d database) {
 		pod := &set.Spec.Template.Spec
 		pod.Containers[0].Image = d.image
 		pod.TerminationGracePeriodSeconds = new(int64(30))
-		pod.Containers[0].ReadinessProbe = &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", d.ready}}},
-			PeriodSeconds: 1,
+		// The pod is ready once it has answered. To ask it each second costs more than to write to it.
+		pod.Containers[0].StartupProbe = &corev1.Probe{
+			ProbeHandler:     corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", d.ready}}},
+			PeriodSeconds:    1,
+			FailureThreshold: 3600,
 		}
 		evictedSoon(pod)
 	})

@@ -35,7 +35,7 @@ var databases = []database{
 		ready: "psql -qc 'SELECT 1'",
 		write: `psql -qc 'CREATE TABLE IF NOT EXISTS kept (n int PRIMARY KEY, t text)' 2>/dev/null
 			for n in $(seq $from $to); do echo "INSERT INTO kept VALUES ($n, repeat('x', 500));"; done | psql -q -v ON_ERROR_STOP=1`,
-		begin:  `(echo 'BEGIN; INSERT INTO kept SELECT n, repeat(n::text, 100) FROM generate_series(1001, 20000) n; SELECT pg_sleep(600);' | psql -q >/dev/null 2>&1 &)`,
+		begin:  `(echo 'BEGIN; INSERT INTO kept SELECT -n, repeat(n::text, 100) FROM generate_series(1, 20000) n; SELECT pg_sleep(600);' | psql -q >/dev/null 2>&1 &)`,
 		read:   `psql -AtF' ' -c 'SELECT count(*), coalesce(max(n), 0) FROM kept'; pg_amcheck --all --install-missing --heapallindexed`,
 		create: "psql -qc 'CREATE TABLE kept (n int PRIMARY KEY, t text)'",
 		put:    `psql -qc "INSERT INTO kept VALUES ($n, repeat('x', 500)) ON CONFLICT DO NOTHING"`,

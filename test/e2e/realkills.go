@@ -52,10 +52,19 @@ func RealKills() sandbox.Scenario {
 			}
 			longest := time.Duration(0)
 			for _, c := range all {
-				pod := s.successor(c.name+" answers", c.name, s.isReady)
-				c.begins(pod)
-				c.acknowledges(pod.UID)
+				err := ended(func() {
+					pod := s.successor(c.name+" answers", c.name, s.isReady)
+					c.begins(pod)
+					c.acknowledges(pod.UID)
+				})
 				c.stop()
+				if err != nil {
+					if s.Mode == sandbox.Standalone || s.ctx.Err() != nil {
+						s.must(err)
+					}
+					s.say("%s does not come back: %v", c.name, err)
+					c.patience = 20 * time.Second
+				}
 				longest = max(longest, c.longest())
 				s.say("%s: %d records were acknowledged, the longest pause was %.1f s", c.name, c.last(), c.longest().Seconds())
 			}

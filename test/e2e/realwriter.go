@@ -29,6 +29,8 @@ type writer struct {
 	pace time.Duration
 	// patience is how long the database may take to answer at the end.
 	patience time.Duration
+	// first is a second client, of the pod that was there first; nil for none.
+	first *writer
 	// mayLose says that the database may be lost by what was done to it.
 	mayLose bool
 
@@ -83,8 +85,27 @@ func (c *writer) write(ctx context.Context) {
 			}
 		}
 	}()
+	c.writeTo(ctx, pod)
+}
+
+// writeTo writes to a pod until it ends.
+func (c *writer) writeTo(ctx context.Context, pod *corev1.Pod) {
 	script := fmt.Sprintf(`n=%d; while %s; do echo $n; n=$((n+1)); sleep %.3f; done`, c.last()+1, c.put, c.pace.Seconds())
 	_ = c.ExecInto(ctx, &lines{each: func(line string) { c.acknowledged(pod.UID, line) }}, pod.Name, "sh", "-c", script) // it ends by what is done to the pod
+}
+
+// ofFirst is the number before the records of a client that stays with the first pod.
+const ofFirst = 1_000_000
+
+// staysWith has a second client write to a pod, also while a newer one answers.
+func (c *writer) staysWith(pod *corev1.Pod) {
+	ctx, end := context.WithCancel(c.ctx)
+	first := &writer{story: c.story, database: c.database, end: end, done: make(chan struct{}), pace: c.pace, acked: ofFirst, by: map[types.UID]int{}}
+	c.first = first
+	go func() {
+		defer close(first.done)
+		first.writeTo(ctx, pod)
+	}()
 }
 
 // newest is the youngest pod that is ready; nil if there is none.
@@ -131,21 +152,27 @@ func (c *writer) last() int {
 }
 
 // acknowledges waits until a pod has acknowledged ten records.
-func (c *writer) acknowledges(pod types.UID) {
+func (c *writer) acknowledges(pod types.UID) { c.acknowledgesMore(pod, 10) }
+
+// acknowledgesMore waits until a pod has acknowledged so many records.
+func (c *writer) acknowledgesMore(pod types.UID, records int) {
 	c.must(c.EventuallyWithin(c.ctx, 2*time.Minute, "the database acknowledges records", func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.by[pod] < 10 {
+		if c.by[pod] < records {
 			return fmt.Errorf("%d so far", c.by[pod])
 		}
 		return nil
 	}))
 }
 
-// stop ends the client.
+// stop ends the client, and that of the first pod.
 func (c *writer) stop() {
 	c.end()
 	<-c.done
+	if c.first != nil {
+		c.first.stop()
+	}
 }
 
 // lines is a writer that hands over each line that is written whole.

@@ -104,6 +104,7 @@ func Scenarios() []sandbox.Scenario {
 		Chaos(),
 		unprivileged(),
 		storageSuites(),
+		someRealStorageSuites(),
 		realMove(),
 		realPowerOff(),
 		realDatabases(),

@@ -309,10 +309,11 @@ func (c *Cluster) loseUnwritten(node string) error {
 }
 
 // CutStorage has the storage refuse a real node: the file systems of its volumes answer each call with an
-// error from now on, until they are mounted anew. Block volumes without a file system go on.
+// error from now on, until they are mounted anew, and nothing that its kernel writes is ever on a disk. A
+// block volume without a file system seems to go on.
 func (c *Cluster) CutStorage(node string) error {
 	c.touch()
-	return c.loseUnwritten(node)
+	return errors.Join(c.loseUnwritten(node), block.Cut(c.site.disksDir(), diskapi.NodeID(node)))
 }
 
 // KillShims kills the processes of a real node that hold its containers, and no container.

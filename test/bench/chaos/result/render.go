@@ -29,6 +29,9 @@ func Render(r Result) string {
 	if steps := tabulateSteps(r.Runs); steps != "" {
 		out.WriteString("\n" + steps)
 	}
+	if suites := tabulateSuites(r.Runs); suites != "" {
+		out.WriteString("\n" + suites)
+	}
 	out.WriteString("\n" + tabulate(r.Runs))
 	for _, run := range r.Runs {
 		details(&out, run)
@@ -68,7 +71,9 @@ func tabulate(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row("", Run.name)
 	for _, name := range keys(runs, func(run Run) map[string]int { return run.Counts }) {
-		s.row(name, func(run Run) string { return run.count(name) })
+		if _, outcome := suiteOf(name); outcome < 0 {
+			s.row(name, func(run Run) string { return run.count(name) })
+		}
 	}
 	s.number("**pods that never run**", func(run Run) int { return len(run.Hanging) })
 	s.read("calls of the disk service", func(run Run) string { return strconv.Itoa(run.Calls) })
@@ -81,6 +86,47 @@ func tabulate(runs []Run) string {
 	s.row("took", func(run Run) string { return fmt.Sprintf("%.0f s", run.Seconds) })
 	s.row("outcome", Run.outcome)
 	return s.String()
+}
+
+// specOutcomes are the outcomes of a spec of a test suite, as they are counted: "subPath: passed".
+var specOutcomes = []string{"passed", "failed", "skipped"}
+
+// suiteOf is the test suite in the name of a count, and the index of the outcome; -1 if the count is another.
+func suiteOf(name string) (suite string, outcome int) {
+	suite, of, _ := strings.Cut(name, ": ")
+	return suite, slices.Index(specOutcomes, of)
+}
+
+// tabulateSuites is a table with a row for each test suite, and the numbers of the specs' outcomes for each
+// run. It is empty if no run has any.
+func tabulateSuites(runs []Run) string {
+	s := &sheet{runs: runs}
+	s.row(strings.Join(specOutcomes, " / "), Run.name)
+	var suites []string
+	for _, name := range keys(runs, func(run Run) map[string]int { return run.Counts }) {
+		if suite, outcome := suiteOf(name); outcome >= 0 && !slices.Contains(suites, suite) {
+			suites = append(suites, suite)
+		}
+	}
+	if len(suites) == 0 {
+		return ""
+	}
+	for _, suite := range suites {
+		s.row(suite, func(run Run) string { return run.specs(suite) })
+	}
+	s.row("**all**", func(run Run) string { return run.specs("") })
+	return s.String()
+}
+
+// specs are the numbers of the outcomes of a suite's specs, or of all.
+func (r Run) specs(suite string) string {
+	var numbers [3]int
+	for name, n := range r.Counts {
+		if of, outcome := suiteOf(name); outcome >= 0 && (suite == "" || of == suite) {
+			numbers[outcome] += n
+		}
+	}
+	return fmt.Sprintf("%d / %d / %d", numbers[0], numbers[1], numbers[2])
 }
 
 // tabulateSteps is a table with a row for each step. For each run it has how often the step was

@@ -48,6 +48,25 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 	}
 }
 
+// A test suite has one row, with the numbers of passed, failed and skipped specs of each run.
+func TestSuitesHaveARowEach(t *testing.T) {
+	var r Result
+	r.Add(Of(record.Head{}, sandbox.Result{Mode: sandbox.Upstream, Counts: map[string]int{"subPath: passed": 3, "subPath: skipped": 2, "others: failed": 1, "failed: a spec": 1}}))
+	r.Add(Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Counts: map[string]int{"subPath: passed": 4}}))
+	got := strings.Join(strings.Fields(Render(r)), " ")
+	for _, want := range []string{
+		"| passed / failed / skipped | standalone | upstream |", "| subPath | 4 / 0 / 0 | 3 / 0 / 2 |", "| others | 0 / 0 / 0 | 0 / 1 / 0 |",
+		"| **all** | 4 / 0 / 0 | 3 / 1 / 2 |", "| failed: a spec | 0 | 1 |",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "subPath: passed") {
+		t.Errorf("an outcome has a row of its own:\n%s", got)
+	}
+}
+
 func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	var r Result
 	for i, mode := range []sandbox.Mode{sandbox.Upstream, sandbox.Standalone, sandbox.Upstream} {
@@ -113,12 +132,15 @@ const top = "../../../../"
 
 func TestDocumentShowsTheResult(t *testing.T) {
 	for command, files := range map[string]struct{ results, document string }{
-		"bench-chaos":         {"chaos.json", "chaos.md"},
-		"bench-kubelet-kills": {"kubelet-kills.json", "kubelet-staging-hole.md"},
-		"bench-drain":         {"drain.json", "drain.md"},
-		"bench-power-off":     {"power-off.json", "power-off.md"},
-		"bench-data":          {"data.json", "data.md"},
-		"bench-waits":         {"waits.json", "waits.md"},
+		"bench-chaos":          {"chaos.json", "chaos.md"},
+		"bench-kubelet-kills":  {"kubelet-kills.json", "kubelet-staging-hole.md"},
+		"bench-drain":          {"drain.json", "drain.md"},
+		"bench-power-off":      {"power-off.json", "power-off.md"},
+		"bench-data":           {"data.json", "data.md"},
+		"bench-data-cuts":      {"data-cuts.json", "data.md"},
+		"bench-data-kills":     {"data-kills.json", "data.md"},
+		"bench-storage-suites": {"storage-suites.json", "storage-suites.md"},
+		"bench-waits":          {"waits.json", "waits.md"},
 	} {
 		r, err := Read(top + "test/bench/results/" + files.results)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -143,7 +144,8 @@ func (d *Disks) attach(p place, readOnly bool) error {
 	}
 	device, err := d.left(link)
 	if err == nil && device == nil {
-		if err := os.Link(File(d.folder, p.volume), link); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A link that is left may be to a file that Cut has replaced.
+		if err := errors.Join(remove(link), os.Link(File(d.folder, p.volume), link)); err != nil {
 			return fmt.Errorf("disk %s: %w", p.volume, err)
 		}
 		device, err = attach(link, readOnly)
@@ -192,6 +194,26 @@ func (d *Disks) expand(volume string, size int64) error {
 			if err := grow(device); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// Cut cuts the devices of a node off from its disks, in the folder of the disks: nothing that the node's kernel
+// writes from now on is ever on a disk. A device writes on, to a file of its own. The node gets a disk back
+// once it is detached and attached anew.
+func Cut(folder, node string) error {
+	links, err := filepath.Glob(filepath.Join(Node(folder, node), "*.disk"))
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		file := File(folder, strings.TrimSuffix(filepath.Base(link), ".disk"))
+		if err := copySparse(link, file+".cut"); err != nil {
+			return err
+		}
+		if err := os.Rename(file+".cut", file); err != nil {
+			return fmt.Errorf("disk without node %s: %w", node, err)
 		}
 	}
 	return nil

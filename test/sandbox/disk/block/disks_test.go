@@ -4,6 +4,7 @@ package block
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -90,5 +91,33 @@ func TestCopies(t *testing.T) {
 	carry(t, d, diskapi.Entry{Call: diskapi.DeleteVolume, Volume: "a"})
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a deleted disk is there")
+	}
+}
+
+// TestCut: once a node is cut off from a disk, no write to its device's file is on the disk. The disk has what
+// was written before.
+func TestCut(t *testing.T) {
+	d := unattached(t)
+	carry(t, d, diskapi.Entry{Call: diskapi.CreateVolume, Volume: "a", Args: diskapi.Args{SizeBytes: 4096}})
+	file, link := File(d.folder, "a"), d.link(place{"n", "a"})
+	if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Link(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	device, err := os.OpenFile(link, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	if _, err := device.WriteAt([]byte("before"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Cut(d.folder, "n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := device.WriteAt([]byte("after!"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || len(got) != 4096 || string(got[:6]) != "before" {
+		t.Errorf("the disk has %q of %d bytes: %v", got[:6], len(got), err)
 	}
 }

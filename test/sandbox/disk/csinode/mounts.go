@@ -52,8 +52,8 @@ func (m *mounts) device(volume string) (string, error) {
 	return path, nil
 }
 
-// stage mounts a volume's file system, which is made on a disk that has none. For a block volume
-// it only looks for the device.
+// stage mounts a volume's file system, which is made on a disk that has none, and grows on a disk that is
+// larger, such as one from a snapshot of a smaller one. For a block volume it only looks for the device.
 func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 	defer m.lock(r.GetVolumeId())()
 	device, err := m.device(r.GetVolumeId())
@@ -75,9 +75,35 @@ func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 	}
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
-		options = append(options, "ro")
+		return m.mounter.FormatAndMount(device, at, kind, append(options, "ro"))
 	}
-	return m.mounter.FormatAndMount(device, at, kind, options)
+	if err := m.growUnmounted(device); err != nil {
+		return err
+	}
+	if err := m.mounter.FormatAndMount(device, at, kind, options); err != nil || kind != "xfs" {
+		return err
+	}
+	_, err = mount.NewResizeFs(m.mounter.Exec).Resize(device, at)
+	return err
+}
+
+// growUnmounted makes an ext4 as large as its device before it is mounted: while it is mounted that takes a
+// capability that root in a container often lacks, CAP_SYS_RESOURCE.
+func (m *mounts) growUnmounted(device string) error {
+	kind, err := m.mounter.GetDiskFormat(device)
+	if err != nil || kind != "ext4" {
+		return err
+	}
+	if _, err := mount.NewResizeFs(m.mounter.Exec).Resize(device, ""); err == nil {
+		return nil
+	}
+	// It has to be checked first if it was mounted since the last check.
+	out, err := m.mounter.Exec.Command("e2fsck", "-f", "-p", device).CombinedOutput()
+	if code, ok := errors.AsType[exec.ExitError](err); err != nil && (!ok || code.ExitStatus() > 1) { // 1: it was mended
+		return fmt.Errorf("check of %s: %w: %s", device, err, out)
+	}
+	_, err = mount.NewResizeFs(m.mounter.Exec).Resize(device, "")
+	return err
 }
 
 // unstage unmounts a volume's file system.

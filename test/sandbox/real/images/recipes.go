@@ -44,12 +44,15 @@ func recipes() map[string]recipe {
 		},
 		"debian": {
 			image: image.Image{
-				// Without DNS tools. The tests' busybox has a newer dd than Debian's, as GNU's is.
+				// Without DNS tools. The tests' busybox has a newer dd than Debian's, as GNU's is. The shell is bash,
+				// since Debian's busybox calls its own dd.
 				Names:   []string{e2eimage.GetE2EImage(e2eimage.GlibcDnsTesting), e2eimage.GetE2EImage(e2eimage.BusyBox)},
 				Command: []string{"sleep", "infinity"},
 			},
 			packages: []string{"coreutils", "bash", "busybox-static"},
-			finish:   applets,
+			finish: func(ctx context.Context, folder string) error {
+				return errors.Join(os.Symlink("bash", filepath.Join(folder, "bin", "sh")), applets(ctx, folder))
+			},
 		},
 		"agnhost": {
 			image: image.Image{
