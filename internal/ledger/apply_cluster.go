@@ -492,14 +492,6 @@ func (h *Hold) node() NodeName {
 	return h.Node
 }
 
-// heldAt is the holder's node in a volume's hold; empty: none.
-func (v *Volume) heldAt() NodeName {
-	if v == nil {
-		return ""
-	}
-	return v.Hold.node()
-}
-
 // left is the node where the volume may have been left, by its hold; empty: none.
 func (h *Hold) left() NodeName {
 	if h == nil || !h.Stays {

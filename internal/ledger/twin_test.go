@@ -523,15 +523,6 @@ func outlived(p *twinPlace) bool {
 	return p.lapsed && len(p.attachments) == 0 && !p.left && !p.held && !p.reportSent
 }
 
-func (w *twin) anythingAt(n NodeName) bool {
-	for k := range w.places {
-		if k.n == n {
-			return true
-		}
-	}
-	return false
-}
-
 // voidForced takes back the proofs by force at a node.
 func (w *twin) voidForced(name NodeName) {
 	for k, p := range w.places {

@@ -44,15 +44,6 @@ func renewer(e *Evidence) *batchv1.CronJob {
 	return &e.CronJobs.Items[0]
 }
 
-// noted gives a Lease the time when the API server received its renewal.
-func noted(l coordinationv1.Lease, at time.Time) coordinationv1.Lease {
-	l.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "other", Time: &metav1.Time{Time: at.Add(-time.Hour)}, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)},
-		{Manager: "kubelet", Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)},
-	}
-	return l
-}
-
 func lease(namespace, name string, renewed time.Time) coordinationv1.Lease {
 	at := metav1.NewMicroTime(renewed)
 	return coordinationv1.Lease{
@@ -88,12 +79,6 @@ func everything() served.Resources {
 	for group, resources := range needed() {
 		all[group] = resources
 	}
-	return all
-}
-
-func without(group string, resources ...string) served.Resources {
-	all := everything()
-	all[group] = served.Without(all[group], resources)
 	return all
 }
 
