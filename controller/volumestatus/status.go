@@ -115,7 +115,7 @@ func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeSt
 	switch {
 	case before.SafeToDetach:
 		entry.SafeToDetach = true
-	case place == nil || !place.HasAttachments() && !place.Reported && !place.InUse:
+	case place == nil || !place.HasAttachments() && !place.Reported && !place.MayBeInUse():
 		// It has left the node, or never came.
 	default:
 		verdict, force := a.SafeToDetach(snapshot, volume, place, now)

@@ -634,7 +634,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 // pods know.
 func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
-	case p.MayBeInUse() && !p.InUse:
+	case !p.InUse && w.Snapshot.IsUnknown(v, p):
 		why := "perhaps mounted there, though its kubelet does not report it in use"
 		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now); verdict.First().Code == rules.InUseUnknown && verdict.First().Detail != "" {
 			why += ": " + verdict.First().Detail

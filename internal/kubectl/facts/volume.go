@@ -472,7 +472,7 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 			}
 		}
 	}
-	out.State, out.Error = placeState(v, p, va)
+	out.State, out.Error = w.placeState(v, p, va)
 	out.Taken = out.State == stateUnknown && va == nil && !p.Reported && w.takenFrom(v, p.Node)
 	switch {
 	case out.State == stateReserved && !wanted(out.Users):
@@ -501,11 +501,12 @@ func (w *World) takenFrom(v *ledger.Volume, name ledger.NodeName) bool {
 	return node != nil && outOfService(node) && !w.isReady(name)
 }
 
-func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (state, driver string) {
+func (w *World) placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (state, driver string) {
+	inUse := p.InUse || w.Snapshot.IsUnknown(v, p)
 	switch {
 	case va == nil && v.ID.NoAttach() && p.Reported:
-		return attachedOrInUse(p), ""
-	case va == nil && (p.Reported || p.Left || (p.InUse || p.Held) && len(p.Users) == 0):
+		return attachedOrInUse(inUse), ""
+	case va == nil && (p.Reported || p.Left || (inUse || p.Held) && len(p.Users) == 0):
 		return stateUnknown, "" // a kubelet also reports a volume in use while it waits for it
 	case va == nil:
 		return stateReserved, ""
@@ -514,15 +515,15 @@ func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (
 	case va.Deleting:
 		return stateDetaching, ""
 	case va.Attached:
-		return attachedOrInUse(p), ""
+		return attachedOrInUse(inUse), ""
 	case !va.AttachError.IsZero():
 		return stateAttachFailed, va.AttachError.Message
 	}
 	return stateAttaching, ""
 }
 
-func attachedOrInUse(p *ledger.NodeVolume) string {
-	if p.InUse {
+func attachedOrInUse(inUse bool) string {
+	if inUse {
 		return stateInUse
 	}
 	return stateAttached
