@@ -41,14 +41,6 @@ export function ago(seconds) {
   return `${Math.floor(h / 24)}d`;
 }
 
-// clock is a time span for a countdown.
-export function clock(seconds) {
-  const s = Math.max(0, Math.ceil(seconds));
-  const pad = (n) => String(n).padStart(2, '0');
-  const h = Math.floor(s / 3600);
-  return h ? `${h}:${pad(Math.floor(s / 60) % 60)}:${pad(s % 60)}` : `${Math.floor(s / 60)}:${pad(s % 60)}`;
-}
-
 export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
 // ticking are texts that change with time, at each tick.
@@ -80,10 +72,5 @@ export function tick() {
   }
 }
 
-// since is "for 3m", counted on; until is the countdown.
+// since is "for 3m", counted on.
 export const since = (at) => (at ? timed((now) => ago(now - Date.parse(at) / 1000), { class: 'since' }) : '');
-export function until(at) {
-  if (!at) return '';
-  const end = Date.parse(at) / 1000;
-  return timed((now) => (end > now ? `at most ${clock(end - now)} more` : 'the time is over'), { class: 'until', role: 'timer', title: at });
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The waiters, the legend, the filters and the search.
-import { el, byId, plural, since, until } from './dom.js';
+import { el, byId, plural, since } from './dom.js';
 import { states, split, compareNames } from './model.js';
 import { sprite } from './map.js';
 import { refLink, remedy } from './panel.js';
@@ -42,12 +42,11 @@ function card(model, cause, list, href, open) {
     ? [refLink(cause, href), !node || node.missing ? ' is gone' : ' is not ready', node?.since ? [' for ', since(node.since)] : '']
     : el('span', { class: 'code', text: cause });
   const [first] = codes[0][1];
-  const ends = (model.from.get(first.ref) ?? []).map((link) => link.until ?? model.from.get(link.to)?.find((next) => next.until)?.until).find(Boolean);
   const named = (waits) => el('ul', { class: 'waiting' }, waits.map((wait) => el('li', {}, refLink(wait.ref, href, wait.ref.startsWith('pod/')), wait.since ? [' ', since(wait.since)] : '')));
   return el('section', { class: cause.startsWith('node/') ? 'card dead' : 'card' },
     el('h3', {}, el('span', {}, head), el('b', { class: 'count', text: list.length === 1 ? '1 waits' : `${list.length.toLocaleString('en')} wait` })),
     codes[0][0] !== cause ? el('p', { class: 'codes' }, codes.map(([code, waits]) => el('span', { class: 'code' }, code, waits.length > 1 ? ` ${waits.length}` : ''))) : '',
-    el('p', { class: 'what' }, `${split(first.ref)[1]} ${first.answer}`, ends ? [' ', until(ends)] : ''),
+    el('p', { class: 'what' }, `${split(first.ref)[1]} ${first.answer}`),
     named(list.slice(0, mostNamed)),
     list.length > mostNamed ? el('details', { 'data-name': cause, open }, el('summary', { text: `${(list.length - mostNamed).toLocaleString('en')} more` }), named(list.slice(mostNamed, mostRows))) : '',
     todo ? remedy(todo) : '');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The known facts about one object: its users, its waiters, the chain of waits, and explain's answer.
-import { el, byId, ago, since, until } from './dom.js';
+import { el, byId, ago, since } from './dom.js';
 import { split } from './model.js';
 
 export const kindNames = { pod: 'pod', ticket: 'ticket', volume: 'volume', node: 'node', claim: 'claim' };
@@ -131,7 +131,7 @@ export class Panel {
     if (waiting.length) {
       out.push(el('h3', { text: 'Who waits for it' }), el('ul', { class: 'chain' }, waiting.slice(0, mostBranches).map((link) => el('li', {},
         refLink(link.from, this.actions.href), ` ${verbs[link.how] ?? link.how} it`, link.code ? [' ', el('span', { class: 'code', text: link.code })] : '',
-        link.since ? [', for ', since(link.since)] : '', link.until ? [' · ', until(link.until)] : '')),
+        link.since ? [', for ', since(link.since)] : '')),
       waiting.length > mostBranches ? el('li', { text: `and ${waiting.length - mostBranches} more` }) : ''));
     }
     return out;
@@ -154,7 +154,6 @@ export class Panel {
         link.to ? refLink(link.to, this.actions.href) : '',
         link.code ? [' ', el('span', { class: 'code', text: link.code })] : '',
         link.since ? [', for ', since(link.since)] : '',
-        link.until ? [' · ', until(link.until)] : '',
         node && !node.ready ? el('span', { class: 'bad' }, ' — not ready', node.since ? [' for ', since(node.since)] : '') : '',
         this.unsaid(link.message) ? el('p', { class: 'message', text: link.message }) : '',
         again ? el('span', { class: 'bad', text: ' — they wait for each other' }) : '',
