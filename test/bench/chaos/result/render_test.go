@@ -168,12 +168,18 @@ func TestReadmeTellsTheResult(t *testing.T) {
 	ourPower, stockPower, besidePower := power[kind{mode: sandbox.Standalone}], power[kind{mode: sandbox.Upstream}], power[kind{mode: sandbox.Cooperative}]
 	data := results(t, "data.json")
 	ourData, stockData, besideData := data[kind{mode: sandbox.Standalone}], data[kind{mode: sandbox.Upstream}], data[kind{mode: sandbox.Cooperative}]
+	cuts, suites := results(t, "data-cuts.json"), results(t, "storage-suites.json")
+	ourCuts, stockCuts, besideCuts := cuts[kind{mode: sandbox.Standalone}], cuts[kind{mode: sandbox.Upstream}], cuts[kind{mode: sandbox.Cooperative}]
 	for _, want := range []string{
 		fmt.Sprintf("| [PostgreSQL on a real disk](docs/internals/data.md): time without a write, median of ten rollouts; drains | %s | %s | %s |",
 			pauses(ourData), pauses(stockData), pauses(besideData)),
-		fmt.Sprintf("| – records lost, under all faults but the next | %s | %s | %s |", lost(ourData, ""), lost(stockData, ""), lost(besideData, "")),
+		fmt.Sprintf("| – records lost, when pods move and machines die | %s | %s | %s |", lost(ourData, ""), lost(stockData, ""), lost(besideData, "")),
 		fmt.Sprintf("| – its kubelet killed ten times before it unmounts: records lost; databases lost | %s | %s | %s |",
 			forgotten(ourData), forgotten(stockData), forgotten(besideData)),
+		fmt.Sprintf("| – its node cut off, and nothing fences it: damaged after six minutes; with `onlyOutOfService` | %s; %s | %s | %s |",
+			damaged(ourCuts, ""), damaged(ourCuts, ", onlyOutOfService"), damaged(stockCuts, ""), damaged(besideCuts, "")),
+		fmt.Sprintf("| Kubernetes' own [storage suites](docs/internals/storage-suites.md) on real nodes: passed, failed | %s | %s | %s |",
+			specs(suites[kind{mode: sandbox.Standalone}]), specs(suites[kind{mode: sandbox.Upstream}]), specs(suites[kind{mode: sandbox.Cooperative}])),
 		fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/internals/chaos.md)) | %d attempts to attach a volume to a second node that the first may still have | %d attempts, refused where the first still had it | %d attempts |",
 			done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes], beside.Broken[diskapi.TwoNodes]),
 		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d with moorage-node, %d without | %d of %d |",
@@ -201,6 +207,22 @@ func lost(run Run, prefix string) string {
 func forgotten(run Run) string {
 	const fault = "kubelet and driver killed before they unmount: "
 	return fmt.Sprintf("%s; %d", lost(run, fault), run.Counts[fault+"databases that answer no more"])
+}
+
+// damaged counts the databases of a node that was cut off.
+func damaged(run Run, how string) string {
+	return fmt.Sprintf("%d of %d", run.Counts["cut off"+how+": file systems or databases damaged"], run.Counts["cut off"+how+": databases"])
+}
+
+// specs counts the specs of all suites.
+func specs(run Run) string {
+	outcomes := map[string]int{}
+	for name, count := range run.Counts {
+		if _, outcome, found := strings.Cut(name, ": "); found {
+			outcomes[outcome] += count
+		}
+	}
+	return fmt.Sprintf("%d, %d", outcomes["passed"], outcomes["failed"])
 }
 
 type kind struct {
