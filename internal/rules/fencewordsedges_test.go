@@ -168,3 +168,22 @@ func TestFenceBesideAnother(t *testing.T) {
 		}
 	}
 }
+
+// An entry names the boot of a possible mount, the machine of several boots, or none for several machines.
+func TestEntryNamesOneBoot(t *testing.T) {
+	b := func(machine, boot string) ledger.Boot { return ledger.Boot{SystemUUID: machine, BootID: boot} }
+	for name, test := range map[string]struct {
+		boots []ledger.Boot
+		want  ledger.Boot
+	}{
+		"one":                {[]ledger.Boot{b("m", "b")}, b("m", "b")},
+		"twice the same":     {[]ledger.Boot{b("m", "b"), b("m", "b")}, b("m", "b")},
+		"two of a machine":   {[]ledger.Boot{b("m", "b"), b("m", "c")}, b("m", "")},
+		"of two machines":    {[]ledger.Boot{b("m", "b"), b("z", "b")}, b(ledger.OtherMachine, "")},
+		"two, and then both": {[]ledger.Boot{b("m", "b"), b("m", "c"), b("z", "d")}, b(ledger.OtherMachine, "")},
+	} {
+		if got := inBoots(ledger.Fence{}, test.boots).Boot(); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}

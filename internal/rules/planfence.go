@@ -243,8 +243,11 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 // inBoots writes the boot of a possible mount into an entry.
 func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
 	f.SystemUUID, f.BootID = boots[0].SystemUUID, boots[0].BootID
-	for _, b := range boots[1:] { // no boot ends that
-		if f.BootID = ""; b.SystemUUID != f.SystemUUID {
+	for _, b := range boots {
+		if b != boots[0] {
+			f.BootID = "" // no boot ends that
+		}
+		if b.SystemUUID != boots[0].SystemUUID {
 			f.SystemUUID = ledger.OtherMachine
 		}
 	}
