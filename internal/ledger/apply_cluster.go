@@ -84,11 +84,11 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	}
 	// First the present entries, then the missing ones: a place that stays is never lost in between, and
 	// its clock continues.
+	used, usedBit := func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse }
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
-	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
-	inUseOf := func(n *Node) int { return n.inUse }
+	l.list(now, t, s.Name, inUse, usedBit)
 	if stale {
-		l.unlist(now, t, s.Name, inUse, inUseOf, func(p *NodeVolume) *bool { return &p.InUse })
+		l.unlist(now, t, s.Name, inUse, used, usedBit)
 	}
 	if known {
 		l.seeTaken(now, t, s.Name, reported)
@@ -97,7 +97,7 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	if s.Reporting {
 		// A new object with an old name says nothing about use until its own kubelet has reported:
 		// volumes in use stay in use.
-		l.unlist(now, t, s.Name, inUse, inUseOf, func(p *NodeVolume) *bool { return &p.InUse })
+		l.unlist(now, t, s.Name, inUse, used, usedBit)
 	}
 }
 

@@ -202,8 +202,8 @@ func (p *planner) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 	case len(untold) > 0:
 		boots = untold
 	}
-	f := p.newFence(n, place, va, "")
-	f.Since, f.Renewed = 0, 0
+	f := p.entry(n, place, va, "")
+	f.InUse, f.Since, f.Renewed = true, 0, 0
 	if meant {
 		f.Attachment = cmp.Or(f.Attachment, old.Attachment)
 	}
@@ -214,7 +214,9 @@ func (p *planner) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 	return f, true
 }
 
-func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
+// entry is an entry about the present Node, its boot and its outage; of a Node that was never seen, about the
+// grant's.
+func (p *planner) entry(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
 	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
 	f.Reported = p.volume.ID.NoAttach() && rule == "" && p.hold.Node != place.Node
 	f.InUse = place.MayBeInUse() || n == nil || !n.Reporting
@@ -227,6 +229,13 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
+	return f
+}
+
+// newFence is the entry of a detach that begins. If the volume is unknown, it names the boot of a possible
+// mount.
+func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
+	f := p.entry(n, place, va, rule)
 	boots := p.snapshot.Unknown(p.volume, place)
 	if len(boots) == 0 {
 		return f
