@@ -81,13 +81,19 @@ func (s *story) evictable() *corev1.Pod {
 
 // replaced waits until a pod's node is known to be silent, and the pod that
 // replaces it is bound to another one. The old pod is evicted, which its dead
-// kubelet does not learn.
+// kubelet does not learn. A pod that kube-scheduler bound there before it heard of the taint is evicted as
+// well: it is deleted by force, since it would use the volume there for good.
 func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	from := old.Spec.NodeName
 	s.nodeIs(from, false)
 	replacement := s.successor("a pod that replaces it is bound to another node", old.Labels[sandbox.AppLabel], func(pod *corev1.Pod) error {
 		return s.boundElsewhere(pod, from)
 	}, old.UID)
+	for _, pod := range s.PodsOf(sandbox.AppLabel, old.Labels[sandbox.AppLabel]) {
+		if pod.UID != old.UID && pod.Spec.NodeName == from {
+			s.must(s.forceDelete(s.ctx, pod.Name))
+		}
+	}
 	s.say("%s is NotReady; %s is Terminating, for good; %s is bound to %s, and waits", from, old.Name, replacement.Name, replacement.Spec.NodeName)
 	return replacement
 }
