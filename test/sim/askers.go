@@ -48,7 +48,7 @@ func (s *Sim) placesOf(t ledger.Ticket) []ledger.NodeName {
 // unsure says whether a process may know more of a volume than the API's objects show, or another ticket
 // asks for it.
 func (s *Sim) unsure(c *controller, t ledger.Ticket, v ledger.VolumeID) bool {
-	return s.w.Disks.Lied[v] || s.doubted(c, v, "") || s.replaced(c, v) || slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
+	return s.w.Disks.Lied[v] || s.unknown(c, v, "") || s.replaced(c, v) || slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
 		other, _ := s.w.Ticket(world.TicketKey(key))
 		return other.ID != t.ID && slices.Contains(s.w.TicketVolumes(other), v)
 	})

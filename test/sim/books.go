@@ -36,7 +36,7 @@ func (s *Sim) judgeBooksOf(o *observer) {
 		}
 		for _, v := range node.At() {
 			switch p := known.Volume(v).NodeVolume(n); {
-			case s.bindsAt(v, n) || s.asksAt(v, n) || p.MayBeInUse() && !p.InUse || s.w.Disks.Lied[v] || s.vanished(v): // doubts are checked elsewhere
+			case s.bindsAt(v, n) || s.asksAt(v, n) || p.MayBeInUse() && !p.InUse || s.w.Disks.Lied[v] || s.vanished(v): // unknown volumes are checked elsewhere
 				most += slotOf(v)
 			case p.TakesSlot() && !v.NoAttach(): // these take no slot; judgeAgreement checks whether they block
 				s.fault("%s counts %s as one of %s, where nothing has it, nor asks for it", o.caller.name, v, n)

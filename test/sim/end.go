@@ -26,14 +26,14 @@ func (s *Sim) judgeEnd() {
 	s.judgeLeaks(leader)
 	s.judgeDetached()
 	s.judgeTickets(leader)
-	s.judgeDoubts(leader)
+	s.judgeUnknown(leader)
 	s.judgeTelling(leader)
 	s.judgeBooks()
 	s.judgeHolds(leader)
 	s.judgeAgreement(leader)
 }
 
-// judgeTelling: if the leader doubts a node about a volume, and a VolumeAttachment permits its detach, the
+// judgeTelling: if a volume is unknown to the leader at a node, and a VolumeAttachment permits its detach, the
 // VolumeHold tells the next leader, with the boot. Nothing else does.
 func (s *Sim) judgeTelling(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
@@ -55,8 +55,8 @@ func (s *Sim) judgeTelling(c *controller) {
 	}
 }
 
-// judgeDoubts: a doubt about a volume at a node lasts only while there is a reason.
-func (s *Sim) judgeDoubts(leader *controller) {
+// judgeUnknown: a volume is unknown at a node only while there is a reason.
+func (s *Sim) judgeUnknown(leader *controller) {
 	var observers []*observer
 	for _, c := range s.controllers {
 		observers = append(observers, c.observer)
@@ -69,8 +69,7 @@ func (s *Sim) judgeDoubts(leader *controller) {
 		for n := range known.Nodes() {
 			for _, v := range n.At() {
 				at := world.At{Volume: v, Node: n.Name}
-				late := o != leader.observer && s.w.MayDoubtLate(at)
-				if n.Exists && len(known.Volume(v).NodeVolume(n.Name).SawUnknown()) > 0 && !v.NoAttach() && !late && !s.w.MayDoubt(at) {
+				if n.Exists && len(known.Volume(v).NodeVolume(n.Name).SawUnknown()) > 0 && !v.NoAttach() && !s.w.MayBeUnknown(at) {
 					s.fault("%s does not believe %s about %s, which is not there, nor was when its Node was deleted or made", o.caller.name, n.Name, v)
 				}
 			}
@@ -113,8 +112,8 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) || provedAbsent(c, v.Volume) {
-			// A new leader would not know some facts: the doubt, wherever it is, which it would take out of
+		if s.unknown(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) || provedAbsent(c, v.Volume) {
+			// A new leader would not know some facts: an unknown volume, wherever it is, which it would take out of
 			// the hold (docs/internals/invariants.md, I3); the volume's user before the claim was lost; a
 			// use that no object names any more; the machine's name in the first attach; or a read that
 			// showed the absence of a volume without VolumeAttachments in volumesAttached.
@@ -124,11 +123,11 @@ func (s *Sim) judgeDecisions(c *controller) {
 	}
 }
 
-// doubted says whether the leader doubts a node about a volume, which stays there until the machine boots.
-// Any node: the empty name. Nothing is in doubt at a node whose machine has booted since the rest began,
+// unknown says whether a volume is unknown to the leader at a node, and stays there until the machine boots.
+// Any node: the empty name. Nothing is unknown at a node whose machine has booted since the rest began,
 // unless it is not the first machine of the name, or the ledger does not know the boot in which the volume
 // may be mounted (docs/internals/simulation.md, known and open).
-func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
+func (s *Sim) unknown(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
@@ -221,7 +220,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.full(v, p.Node, volumes) || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
+		excused = excused || s.full(v, p.Node, volumes) || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.unknown(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -258,15 +257,15 @@ func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.Volume
 	})
 }
 
-// looked says whether a look of moorage-node would end all doubts about a volume: it runs at each doubted
-// node, in the doubted boot, can read all, and the volume is not mounted there. If the hold has the volume
+// looked says whether a look of moorage-node would make a volume known: it runs at each node where it is
+// unknown, in that boot, can read all, and the volume is not mounted there. If the hold has the volume
 // granted for another machine of the name, it is not asked (docs/internals/simulation.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false
 	}
 	for _, n := range s.nodeNames() {
-		if !s.doubted(c, v, n) {
+		if !s.unknown(c, v, n) {
 			continue
 		}
 		k, node := s.kubeletOf(n), c.observer.snapshot().Node(n)
@@ -407,14 +406,14 @@ func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		v, ok := s.w.Source(a)
-		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.triedInVain(v) && !s.replaced(c, v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
+		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.triedInVain(v) && !s.replaced(c, v) && !s.w.RefusedFor(v, a.Node) && !s.unknown(c, v, a.Node) && s.reachable(a.Node) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}
 	for _, n := range s.nodeNames() {
 		node, _ := s.w.Node(n)
 		for _, v := range node.Reported {
-			if v.NoAttach() && !s.usedAt(v, n) && !s.triedInVain(v) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
+			if v.NoAttach() && !s.usedAt(v, n) && !s.triedInVain(v) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.unknown(c, v, n) && s.reachable(n) {
 				s.fault("volumesAttached of %s names %s, which nobody uses there", n, v)
 			}
 		}

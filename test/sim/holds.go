@@ -18,7 +18,7 @@ func (s *Sim) judgeHolds(c *controller) {
 	for _, key := range s.w.Keys(world.Holds) {
 		seen, _ := s.w.Get(world.Holds, key).(ledger.HoldSeen)
 		v, h := seen.Volume, seen.Hold
-		if s.w.Disks.Lied[v] || s.vanished(v) || s.doubted(c, v, "") || s.replaced(c, v) {
+		if s.w.Disks.Lied[v] || s.vanished(v) || s.unknown(c, v, "") || s.replaced(c, v) {
 			continue
 		}
 		switch at := h.Node; {

@@ -20,7 +20,7 @@ func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 		return false
 	}
 	for _, v := range volumes {
-		unsure := s.w.Disks.Lied[v] || s.doubted(c, v, "") || s.replaced(c, v) || s.ticketed(v)
+		unsure := s.w.Disks.Lied[v] || s.unknown(c, v, "") || s.replaced(c, v) || s.ticketed(v)
 		if unsure || s.w.Exclusive(v) && (s.inUseBeside(v, p) || s.shownBeside(v, n)) {
 			return false
 		}

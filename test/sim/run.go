@@ -88,7 +88,7 @@ func (s *Sim) result(faulty int) Result {
 }
 
 // finish ends the faults, runs everything until nothing moves, and judges the run as a whole. If volumes
-// are then in doubt, their machines boot, as a person has them do, and it is judged again.
+// are then unknown, their machines boot, as a person has them do, and it is judged again.
 func (s *Sim) finish() Result {
 	faulty := len(s.trace)
 	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
@@ -135,13 +135,13 @@ func (s *Sim) settle() {
 	s.fault("it does not settle: %s", s.restless())
 }
 
-// reboot boots the machines of doubted nodes. It is false if there are none. A boot tells nothing of an
+// reboot boots the machines of nodes with unknown volumes. It is false if there are none. A boot tells nothing of an
 // earlier machine of the name.
 func (s *Sim) reboot() bool {
 	c := s.leader()
 	for _, k := range s.kubelets {
-		doubted := func(v ledger.VolumeID) bool { return s.doubted(c, v, k.node) }
-		if k.working() && k.machine.ID == firstMachine(k.node) && slices.ContainsFunc(s.w.Volumes(), doubted) {
+		unknown := func(v ledger.VolumeID) bool { return s.unknown(c, v, k.node) }
+		if k.working() && k.machine.ID == firstMachine(k.node) && slices.ContainsFunc(s.w.Volumes(), unknown) {
 			s.rebooted = append(s.rebooted, k.node)
 			k.crash()
 			k.restart()

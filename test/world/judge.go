@@ -77,8 +77,7 @@ type Judge struct {
 	madeFor   map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost      map[mount]loss               // mounts from before the deletion of their Nodes, while they last
 	forced    map[mount]bool               // mounts under which volumes were detached by force, until a pod gets them again: whether their Nodes were gone then, or since
-	unsure    map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
-	late      map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
+	unsure    map[At]bool                  // where a Node was deleted or made while the volume might be there (MayBeUnknown)
 	told      map[string][]ledger.VolumeID // by satisfied tickets, by UID: their volumes when they were told that they have them
 	unheard   map[At]bool                  // volumes that tickets have lost while their nodes were not Ready
 

@@ -50,8 +50,8 @@ func (s *state) unsettled() string {
 	}
 	if s.config.Vanished == 0 && !s.unheard() { // a process that began after a claim was lost does not know its user
 		for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
-			// A new leader would know neither the doubt nor the attachment's recent end.
-			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
+			// A new leader would know neither that the volume is unknown nor the attachment's recent end.
+			if !s.unknown(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()
 			}
 		}
@@ -76,9 +76,9 @@ func (s *state) unsettled() string {
 	return s.leaks()
 }
 
-// doubted says whether the leader doubts a node about a volume, which stays there until the machine boots,
+// unknown says whether a volume is unknown to the leader at a node, and stays there until the machine boots,
 // or moorage-node has looked. Any node: the empty name.
-func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
+func (s *state) unknown(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
@@ -102,7 +102,7 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.full(claim, p) && !s.askedElsewhere(claim, p.Node) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.full(claim, p) && !s.askedElsewhere(claim, p.Node) && !s.stuckAt(v) && (!s.unknown(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
@@ -165,7 +165,7 @@ func (s *state) complete(p ledger.Pod) bool {
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {
-			if s.attachedAt(i+1, n) && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) && !s.unheard() {
+			if s.attachedAt(i+1, n) && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.unknown(volume(i+1), node(n)) && !s.unheard() {
 				return "the attachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
 			}
 		}

@@ -8,15 +8,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MayDoubt says whether there is a reason to doubt a node about a volume: evidence says that the volume is
+// MayBeUnknown says whether there is a reason that a volume is unknown at a node: evidence says that it is
 // there, or may have been when a Node of that name was deleted or made, and no VolumeAttachment of it there
 // has ended since.
-func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
-
-// MayDoubtLate is MayDoubt for a process that does not lead: the VolumeAttachment ended after its Node, and
-// the process may have seen its end first. To it the volume was in use without a VolumeAttachment when the
-// Node was deleted, which only a boot ends.
-func (w *World) MayDoubtLate(at At) bool { return w.Judge.late[at] }
+func (w *World) MayBeUnknown(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
 // nodeReplaced notes the volumes that may be at a node when its Node is deleted or made.
 func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
@@ -25,7 +20,7 @@ func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
 	}
 }
 
-// detachedLast: the last VolumeAttachment of a volume at a node is gone, and with it any doubt, unless the
+// detachedLast: the last VolumeAttachment of a volume at a node is gone, and with it the reason, unless the
 // volume may have been left there.
 func (j *Judge) detachedLast(w *World, at At) {
 	h, _ := w.Hold(at.Volume)
@@ -39,7 +34,7 @@ func (j *Judge) detachedLast(w *World, at At) {
 		}
 	}
 	if j.unsure[at] {
-		j.unsure, j.late = without(j.unsure, at), with(j.late, at, true)
+		j.unsure = without(j.unsure, at)
 	}
 }
 
