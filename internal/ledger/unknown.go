@@ -109,8 +109,8 @@ func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 
 // seeBoot takes in the machine and boot of a node's new state, before the lists of this state; was is the
 // state before. A Node that was made again may be of the same boot until it reports another: its maker may
-// be no kubelet, and report none. If no kubelet of the name has ever reported a boot, nothing shows it. It says
-// whether earlier lists of volumes in use are of a boot that is over, or of another machine.
+// be no kubelet, and report none. If no kubelet of the name has ever reported a boot, nothing shows it. The
+// earlier list of volumes in use is stale if it is of a boot that is over, or of another machine.
 func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale bool) {
 	rec, clone := l.node(is.Name), cloned(was, is)
 	if clone {

@@ -29,7 +29,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
 }
 
-// Audit checks the invariants that hold at every instant, also while calls are in flight. It reads all facts: use it
+// Audit checks the invariants of every instant, also while calls are in flight. It reads all facts: use it
 // in tests and in checks at long intervals.
 func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation

@@ -312,7 +312,7 @@ func holdText(h ledger.Hold) string {
 		text += fmt.Sprintf(" force=%s/%s", h.Force.Rule, h.Force.Elapsed)
 	}
 	for _, f := range h.Fences {
-		text += fmt.Sprintf(" taken=%s/%s", f.Node, cmp.Or(f.Rule, "doubted"))
+		text += fmt.Sprintf(" taken=%s/%s", f.Node, cmp.Or(f.Rule, "unknown"))
 	}
 	if h.Reason != "" {
 		text += fmt.Sprintf("\n  %s: %s", h.Reason, h.Message)

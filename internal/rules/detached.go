@@ -141,7 +141,7 @@ func (p *planner) somewhere(told bool) []Reason {
 }
 
 // remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
-// there do not decide this. It may if the volume is unknown there; if moorage-node has found the volume there or
+// there do not decide this. It may if it is unknown there; if moorage-node has found the volume there or
 // may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
 // but the boot is not.
 func (p *planner) remains(place *ledger.NodeVolume) bool {

@@ -38,7 +38,7 @@ func isCalling(w *ledger.NodeWord) {
 	w.Answers = []ledger.UnstageAnswer{{Volume: disk, Number: 1, Result: ledger.UnstageCalling, Unanswered: true}}
 }
 
-// For a doubted volume moorage-node's report of the very boot counts. Without it the use is unknown.
+// For an unknown volume moorage-node's report of the very boot counts. Without it the use is unknown.
 func TestUsageInDoubt(t *testing.T) {
 	left := func(p *ledger.NodeVolume) { p.Left = true }
 	for name, test := range map[string]struct {
@@ -76,7 +76,7 @@ func TestUsageInDoubt(t *testing.T) {
 	}
 }
 
-// moorage-node can tell of a doubted volume only at its possible machine and boot, if there is a
+// moorage-node can tell of an unknown volume only at its possible machine and boot, if there is a
 // VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
 func TestCouldLook(t *testing.T) {
 	none := func(*ledger.Volume, *ledger.NodeVolume) {}

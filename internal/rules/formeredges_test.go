@@ -50,7 +50,7 @@ func TestNamesFormer(t *testing.T) {
 	}
 }
 
-// A doubted volume is reported at a node only after the hold states the doubt, if it has room and the API
+// An unknown volume is reported at a node only after the hold says so, if it has room and the API
 // server keeps the field.
 func TestForgetsDoubt(t *testing.T) {
 	entry := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}

@@ -209,7 +209,7 @@ func TestAsksNode(t *testing.T) {
 	}
 }
 
-// A node looks a second time for a doubted volume after it was absent for a while, or at once in a hurried
+// A node looks a second time for an unknown volume after it was absent for a while, or at once in a hurried
 // controller.
 func TestAsksAgain(t *testing.T) {
 	looked := func(at time.Duration) func(*ledger.Ledger) {

@@ -128,8 +128,8 @@ func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolu
 	return reason
 }
 
-// noBootEnds says whether a volume stays unknown after a reboot: it may be mounted in one of several boots of a
-// machine, and the hold has room for one.
+// noBootEnds says whether a volume stays unknown after a reboot: it may be mounted in one of several boots of
+// a machine, and the hold has room for one.
 func noBootEnds(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID != "" && b.BootID == "" })
 }

@@ -69,7 +69,7 @@ func TestNetworkFenced(t *testing.T) {
 }
 
 // A volume may be mounted at another machine than the Node's, as this process saw, or by the hold's holder,
-// or by a machine from which it was taken. Evidence about the present machine does not count then.
+// or by a machine that has lost it to force. Evidence about the present machine does not count then.
 func TestMayBeAtAnother(t *testing.T) {
 	taken := func(n ledger.NodeName, machine string) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: n, SystemUUID: machine, BootID: "q", InUse: true, Attachment: "awell"}}}

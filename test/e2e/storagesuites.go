@@ -157,7 +157,7 @@ func suiteOf(spec string) string {
 	return "others"
 }
 
-// runStorageSuites runs specs, those of FOCUS if it is set. It is an error if one fails, or none runs.
+// runStorageSuites runs specs; if FOCUS is set, it runs the specs that FOCUS selects. It is an error if one fails, or none runs.
 func runStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error {
 	_, out, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), specs))
 	lines := outcomes(out)

@@ -270,7 +270,7 @@ func checkWebhook(e *Evidence) []Finding {
 		if hook.FailurePolicy != nil && *hook.FailurePolicy == admissionv1.Fail {
 			list = append(list, found(Info, hook.Name+": failurePolicy Fail", "", "pods with volumes can't be created while the webhook is down"))
 		}
-		if service := hook.ClientConfig.Service; service != nil { // whether anybody answers at a URL, only the probe shows
+		if service := hook.ClientConfig.Service; service != nil { // an answer at a URL is the probe's finding
 			list = append(list, e.endpoints(service)...)
 		}
 	}

@@ -94,8 +94,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCut: once a node is cut off from a disk, no write to its device's file is on the disk. The disk has what
-// was written before.
+// TestCut: once a node is cut off from a disk, no write to its device's file is on the disk. The disk
+// keeps all earlier writes.
 func TestCut(t *testing.T) {
 	d := unattached(t)
 	carry(t, d, diskapi.Entry{Call: diskapi.CreateVolume, Volume: "a", Args: diskapi.Args{SizeBytes: 4096}})
