@@ -206,8 +206,8 @@ test-e2e-storage-real: build $(BIN)/kubectl $(RUNTIME) $(SUITE_IMAGES) $(BIN)/st
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites-some --mode $(or $(MODES),standalone)
 
 .PHONY: storage-suites
-storage-suites: real $(BIN)/kubectl $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE
-	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-suites $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
+storage-suites: real $(BIN)/kubectl $(BIN)/storage-suites.test ## Run all of Kubernetes' storage suites on real nodes, as root, and count what passes: two hours; MODE=upstream, FOCUS='volumeLimits', OUT=FILE; TOPOLOGY=1 for nodes in zones
+	FOCUS='$(FOCUS)' $(SANDBOX) bench-storage-$(if $(TOPOLOGY),topology,suites) $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: data
 data: real ## Play faults while PostgreSQL writes on real disks, as root; MODE=upstream, REPEAT=10, LENIENT=1, OUT=FILE; CUTS=1 for nodes that are cut off, KILLS=1 for ten databases and random kills

@@ -121,6 +121,13 @@ var counted = []chaos.Subject{
 		Results:  "test/bench/results/storage-suites.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.RealStorageSuites() },
 	},
+	{
+		Command: "bench-storage-topology", Short: "Run Kubernetes' own specs of volumes' topology on real nodes in two zones, and count what passes; as root, after make real",
+		Long: "Runs the scenario storage-topology-real in one mode: for some minutes. The environment variable FOCUS\n" +
+			"selects other specs, by a regular expression.",
+		Results:  "test/bench/results/storage-topology.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.RealStorageTopology() },
+	},
 }
 
 // components are the processes that this binary can become.

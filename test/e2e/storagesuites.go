@@ -20,8 +20,11 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // The specs of Kubernetes' storage suites that need no container to do real work: kubelets of the
@@ -59,22 +62,38 @@ func RealStorageSuites() sandbox.Scenario {
 		Extra:     true,
 		Timeout:   4 * time.Hour,
 		Shape:     suiteNodes,
-		Run: func(ctx context.Context, e *sandbox.Env) error {
-			if e.Mode != sandbox.Standalone {
-				if err := e.Compare(); err != nil {
-					return err
-				}
-			}
-			reports, _, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), realStorageSpecs))
-			if err != nil && len(reports) == 0 {
-				return err
-			}
-			for _, spec := range reports {
-				countSpec(e, spec)
-			}
-			return nil
-		},
+		Run:       func(ctx context.Context, e *sandbox.Env) error { return countStorageSuites(ctx, e, realStorageSpecs) },
 	}
+}
+
+// RealStorageTopology runs the specs of Kubernetes' storage suites about topology, on real nodes in two zones.
+// The other suites run without zones: with a topology, some of their specs are skipped.
+func RealStorageTopology() sandbox.Scenario {
+	s := RealStorageSuites()
+	s.Name = "storage-topology-real"
+	s.Doc = "Kubernetes' own specs of volumes' topology on real nodes in two zones. A spec that fails is counted. It needs root, make real and the suites' binary."
+	s.Shape = func(shape *sandbox.Shape) { suiteNodes(shape); shape.Zones = 2 }
+	s.Run = func(ctx context.Context, e *sandbox.Env) error {
+		return countStorageSuites(ctx, e, `External.Storage.*\] topology `)
+	}
+	return s
+}
+
+// countStorageSuites runs specs; if FOCUS is set, it runs the specs that FOCUS selects. It counts their outcomes.
+func countStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error {
+	if e.Mode != sandbox.Standalone {
+		if err := e.Compare(); err != nil {
+			return err
+		}
+	}
+	reports, _, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), specs))
+	if err != nil && len(reports) == 0 {
+		return err
+	}
+	for _, spec := range reports {
+		countSpec(e, spec)
+	}
+	return nil
 }
 
 // realStorageSpecs are the specs of the suites that the sandbox's driver takes part in, and those beside
@@ -198,10 +217,14 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 		return nil, "", fmt.Errorf("folder for the suites: %w", err)
 	}
 	defer os.RemoveAll(work)
+	driver, err := describeDriver(e, strings.TrimSuffix(binary, ".test")+".yaml", work)
+	if err != nil {
+		return nil, "", err
+	}
 	// Specs wait more than they compute.
 	cmd := exec.CommandContext(ctx, ginkgo, "run", "--procs=4", "--focus="+focus, "--output-dir="+work, "--json-report=report.json",
 		"-v", "--no-color", "--timeout=4h", binary, "--",
-		"-kubeconfig="+e.Cluster.Kubeconfig(), "-kubectl-path="+kubectl, "-provider=skeleton", "-allowed-not-ready-nodes=0", "-storage.testdriver="+strings.TrimSuffix(binary, ".test")+".yaml")
+		"-kubeconfig="+e.Cluster.Kubeconfig(), "-kubectl-path="+kubectl, "-provider=skeleton", "-allowed-not-ready-nodes=0", "-storage.testdriver="+driver)
 	cmd.Dir = work
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
@@ -230,6 +253,33 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 		specs = append(specs, r.SpecReports...)
 	}
 	return specs, out.String(), failed
+}
+
+// describeDriver returns the file that describes the driver: where nodes are in zones, a changed copy in a folder.
+func describeDriver(e *sandbox.Env, file, folder string) (string, error) {
+	if e.Cluster.Shape().Zones == 0 {
+		return file, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	var driver map[string]any
+	if err := yaml.Unmarshal(text, &driver); err != nil {
+		return "", fmt.Errorf("description of the driver: %w", err)
+	}
+	err = errors.Join(
+		unstructured.SetNestedField(driver, true, "DriverInfo", "Capabilities", "topology"),
+		unstructured.SetNestedStringSlice(driver, []string{diskapi.ZoneKey}, "DriverInfo", "TopologyKeys"),
+	)
+	if err != nil {
+		return "", fmt.Errorf("description of the driver: %w", err)
+	}
+	if text, err = yaml.Marshal(driver); err != nil {
+		return "", fmt.Errorf("description of the driver: %w", err)
+	}
+	file = filepath.Join(folder, filepath.Base(file))
+	return file, os.WriteFile(file, text, 0o644)
 }
 
 // outcomes returns ginkgo's lines with counts of specs, such as "Ran 12 of 7000 Specs in 60 seconds"

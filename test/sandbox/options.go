@@ -25,6 +25,9 @@ type Shape struct {
 	// Slots is how many volumes the driver allows on a node; 0 means the
 	// driver states no limit.
 	Slots int `json:"slots"`
+	// Zones is how many zones the nodes are in, by turns: the driver has a topology then, and a disk is in
+	// one of them. 0 means that each node can have each disk.
+	Zones int `json:"zones,omitempty"`
 	// MoorageAttacher has moorage-attacher stand in for external-attacher, and
 	// Moorage's controller know it.
 	MoorageAttacher bool `json:"moorageAttacher,omitempty"`
@@ -183,6 +186,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("%d nodes: at least one is needed", o.Nodes)
 	case o.Slots < 0:
 		return fmt.Errorf("%d slots: use 0 for no limit, or a positive number", o.Slots)
+	case o.Zones < 0 || o.Zones > 0 && !o.Operations.On:
+		return fmt.Errorf("%d zones: use 0 for a driver without zones, or a positive number and Operations.On, since the sandbox's own provisioner knows no zones", o.Zones)
 	case o.AttachLatency < 0 || o.DetachLatency < 0:
 		return errors.New("latencies can't be negative")
 	case o.DiskParallel < 0:

@@ -168,9 +168,20 @@ func diskComponent(s *site) component {
 			fmt.Sprintf("--lenient=%t", s.options.LenientDisks),
 			fmt.Sprintf("--list-volumes=%t", s.options.ListVolumes),
 			fmt.Sprintf("--volume-health=%t", s.options.VolumeHealth),
+			fmt.Sprintf("--zones=%t", s.options.Zones > 0),
 			"--state-dir="+s.folder.file("disks"),
 		),
 	}
+}
+
+// zone is where a machine is; empty without zones.
+func (s Shape) zone(name string) string {
+	for i := range s.Nodes {
+		if node := NodeName(i + 1); s.Zones > 0 && (name == node || name == SecondMachine(node)) {
+			return fmt.Sprintf("zone-%d", i%s.Zones+1)
+		}
+	}
+	return ""
 }
 
 // StaticPodNode is the node that runs static pods from the folder static-pods
@@ -195,6 +206,9 @@ func nodeComponent(s *site, name string) component {
 	}
 	if s.options.NetworkFences || s.options.NamedMachines {
 		args = append(args, "--system-uuid=machine-of-"+name)
+	}
+	if zone := s.options.zone(name); zone != "" {
+		args = append(args, "--zone="+zone)
 	}
 	args = append(args, nodeOperationArgs(s.options.Operations)...)
 	if name == StaticPodNode() {

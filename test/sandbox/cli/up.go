@@ -32,6 +32,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.mode, "mode", string(f.shape.Mode), "standalone, cooperative, upstream or upstream-tuned")
 	fs.IntVar(&f.shape.Nodes, "nodes", f.shape.Nodes, "number of nodes")
 	fs.IntVar(&f.shape.Slots, "slots", f.shape.Slots, "volumes that a node can attach")
+	fs.IntVar(&f.shape.Zones, "zones", 0, "zones that the nodes are in, by turns; a disk is in one of them (needs --operations)")
 	fs.DurationVar(&f.shape.AttachLatency, "attach-latency", 0, "how long the disk service takes to attach")
 	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,

@@ -27,6 +27,7 @@ type serviceOptions struct {
 	listVolumes   bool
 	getVolume     bool
 	volumeHealth  bool
+	zones         bool
 
 	snapshots, groupSnapshots, clones, expansion bool
 	attachFor, detachFor                         string
@@ -69,6 +70,7 @@ disks, attachments, faults and log that it had.`,
 	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")
 	f.BoolVar(&o.getVolume, "get-volume", false, "offer GET_VOLUME")
 	f.BoolVar(&o.volumeHealth, "volume-health", false, "offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH")
+	f.BoolVar(&o.zones, "zones", false, "offer VOLUME_ACCESSIBILITY_CONSTRAINTS: a disk is in a zone, and only nodes of that zone can have it")
 	f.BoolVar(&o.snapshots, "snapshots", false, "offer CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS")
 	f.BoolVar(&o.groupSnapshots, "group-snapshots", false, "offer CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT")
 	f.BoolVar(&o.clones, "clones", false, "offer CLONE_VOLUME")

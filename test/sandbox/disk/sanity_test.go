@@ -20,13 +20,14 @@ var (
 
 // TestSanity: csi-sanity, which the sandbox's authors did not write, finds no fault with the driver.
 func TestSanity(t *testing.T) {
-	args := operating("--list-volumes", "--get-volume", "--volume-health")
+	args := operating("--list-volumes", "--get-volume", "--volume-health", "--zones")
 	blocks := filepath.Join(t.TempDir(), "blocks")
 	if *realDisks {
 		args = append(args, "--real-dir="+blocks)
 	}
 	w := newWorld(t, args...)
 	w.services = diskapi.Services{GroupSnapshots: true, Expansion: true}
+	w.zone = "zone-1"
 	if *realDisks {
 		w.disks = blocks
 	}

@@ -73,8 +73,8 @@ func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Wr
 	driver, err := csidriver.New(csidriver.Config{
 		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume, VolumeHealth: o.volumeHealth,
 		Snapshots: o.snapshots, Clones: o.clones, Services: diskapi.Services{
-			GroupSnapshots: o.groupSnapshots,
-			Expansion:      o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
+			GroupSnapshots: o.groupSnapshots, Zones: o.zones,
+			Expansion: o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
 		},
 	}, s)
 	if err != nil {

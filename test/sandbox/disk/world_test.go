@@ -34,6 +34,7 @@ type world struct {
 	args       []string
 	services   diskapi.Services // that node plugins tell of
 	disks      string           // folder of real disks, or nothing
+	zone       string           // of the nodes that are started from now on
 	ctx        context.Context
 	api        disk.Client
 	controller csi.ControllerClient
@@ -107,7 +108,7 @@ func (w *world) connect(out io.Reader) {
 // node starts a node plugin and announces the node.
 func (w *world) node(name string, slots int) *nodeUnderTest {
 	w.t.Helper()
-	n := &nodeUnderTest{w: w, name: name, slots: slots, root: filepath.Join(w.dir, name), ticks: make(chan func())}
+	n := &nodeUnderTest{w: w, name: name, slots: slots, zone: w.zone, root: filepath.Join(w.dir, name), ticks: make(chan func())}
 	n.start()
 	w.t.Cleanup(func() { n.stop() })
 	return n
@@ -118,6 +119,7 @@ type nodeUnderTest struct {
 	w     *world
 	name  string
 	slots int
+	zone  string
 	block bool
 	root  string
 	// ticks has the pods of the node write; without, they do when a volume is mounted.
@@ -132,7 +134,7 @@ func (n *nodeUnderTest) start() {
 	t := n.w.t
 	t.Helper()
 	p, err := disk.NewNodePlugin(disk.NodeConfig{
-		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, KubeletRoot: n.root,
+		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, Zone: n.zone, KubeletRoot: n.root,
 		ServiceURL: n.w.api.BaseURL, Block: n.block, WriteTicks: n.ticks,
 		Services: n.w.services, Disks: n.w.disks,
 	})

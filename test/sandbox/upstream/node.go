@@ -57,6 +57,7 @@ type nodeOptions struct {
 	maxPods        int
 	driver         string
 	slots          int
+	zone           string
 	staticPods     string
 	nodeIP         string
 	diskURL        string
@@ -97,6 +98,7 @@ func newNodeCommand() *cobra.Command {
 	flags.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
 	flags.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
 	flags.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
+	flags.StringVar(&o.zone, "zone", "", "zone that the plugin reports; none if the driver has no zones")
 	flags.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
 	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
@@ -132,7 +134,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
-		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots,
+		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots, Zone: o.zone,
 		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Services: o.services, Disks: o.disks,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func (s *State) applyCall(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.CreateVolume:
 		s.disks[e.Volume] = &disk{
-			Disk: diskapi.Disk{Volume: e.Volume, Name: e.Name, SizeBytes: e.SizeBytes},
+			Disk: diskapi.Disk{Volume: e.Volume, Name: e.Name, SizeBytes: e.SizeBytes, Zone: e.Zone},
 			at:   map[string]diskapi.Attachment{},
 		}
 		s.byName[e.Name] = e.Volume
@@ -36,7 +36,7 @@ func (s *State) applyCall(e diskapi.Entry) {
 		s.detach(e.Volume, e.Node)
 		s.tear()
 	case diskapi.NodeGetInfo:
-		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots, Address: e.Address}
+		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots, Zone: e.Zone, Address: e.Address}
 	case diskapi.FenceNetwork:
 		s.cutOff(e.CIDRs)
 		s.tear()

@@ -19,6 +19,9 @@ func (s *State) publish(id uint64, r diskapi.Request) Decision {
 	if !ok {
 		return refuse(codes.NotFound, "node %q does not exist", r.Node)
 	}
+	if d.Zone != "" && d.Zone != n.Zone {
+		return refuse(codes.InvalidArgument, "volume %s is in zone %q, node %s in zone %q", r.Volume, d.Zone, r.Node, n.Zone)
+	}
 	if s.isCut(r.Node) {
 		return refuse(codes.FailedPrecondition, "node %s is cut off from the storage", r.Node)
 	}
@@ -125,7 +128,7 @@ func (s *State) use(r diskapi.Request) Decision {
 func (s *State) register(r diskapi.Request) Decision {
 	e := effect(r)
 	if n, ok := s.nodes[r.Node]; ok {
-		e.Slots, e.Address = n.Slots, n.Address
+		e.Slots, e.Zone, e.Address = n.Slots, n.Zone, n.Address
 		return settled(e, "")
 	}
 	e.Address = s.freeAddress()

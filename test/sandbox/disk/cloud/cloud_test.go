@@ -66,6 +66,18 @@ func unpublish(volume, node string) diskapi.Request {
 	return on(diskapi.ControllerUnpublish, volume, node, "")
 }
 
+// place moves a node to a zone, and makes a disk there, unless that has no name.
+func (s *sky) place(volume, node, zone string) {
+	s.state.Apply(diskapi.Entry{Phase: diskapi.Applied, Call: diskapi.NodeGetInfo, Node: node, Args: diskapi.Args{Slots: 1, Zone: zone}})
+	if volume != "" {
+		s.state.Apply(diskapi.Entry{Phase: diskapi.Applied, Call: diskapi.CreateVolume, Volume: volume, Args: diskapi.Args{Name: volume, SizeBytes: DefaultSizeBytes, Zone: zone}})
+	}
+}
+
+func createIn(name string, zones ...string) diskapi.Request {
+	return diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: name, Zones: zones}}
+}
+
 func remove(volume string) diskapi.Request {
 	return diskapi.Request{Call: diskapi.DeleteVolume, Volume: volume}
 }
@@ -136,6 +148,18 @@ func TestRefusals(t *testing.T) {
 		},
 		"create larger under the same name": {
 			call: diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: "v", SizeBytes: 11}}, want: codes.AlreadyExists,
+		},
+		"another zone": {
+			before: func(s *sky) { s.place("z", "a", "north"); s.place("", "b", "south") },
+			call:   publish("z", "b"), want: codes.InvalidArgument,
+		},
+		"a zone, and a node that has none": {
+			before: func(s *sky) { s.place("z", "a", "north") },
+			call:   publish("z", "b"), want: codes.InvalidArgument,
+		},
+		"create in other zones under the same name": {
+			before: func(s *sky) { s.place("z", "a", "north") },
+			call:   createIn("z", "south"), want: codes.AlreadyExists,
 		},
 		"create without a name":   {call: diskapi.Request{Call: diskapi.CreateVolume}, want: codes.InvalidArgument},
 		"stage without a device":  {call: on(diskapi.NodeStage, "v", "a", rwo), want: codes.Internal},
@@ -236,4 +260,22 @@ func TestNodeKeepsItsSlots(t *testing.T) {
 	if e := s.start(diskapi.Request{Call: diskapi.NodeGetInfo, Node: "new"}); e.Slots != 5 {
 		t.Errorf("a new node has %d slots, want the default", e.Slots)
 	}
+}
+
+// A new disk is in the zone that is preferred most. It stays there when it is asked for again, and nodes of that
+// zone can have it; nodes of each zone can have a disk without one.
+func TestZones(t *testing.T) {
+	s := newSky(t, Config{Slots: 1})
+	s.place("", "a", "north")
+	s.place("", "b", "south")
+	made := s.start(createIn("z", "south", "north"))
+	s.state.Apply(made)
+	if d, _ := s.state.Disk(made.Volume); d.Zone != "south" {
+		t.Errorf("the disk is in zone %q, want the preferred one", d.Zone)
+	}
+	if d := s.decide(createIn("z", "north", "south")); d.Do != Answer || d.Effect.Volume != made.Volume || d.Effect.Zone != "south" {
+		t.Errorf("create again: %+v", d)
+	}
+	s.done(publish(made.Volume, "b"))
+	s.done(publish("v", "a"))
 }

@@ -3,6 +3,7 @@
 package cloud
 
 import (
+	"slices"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
@@ -22,6 +23,14 @@ func HandleFor(name string, id uint64) string {
 	return HandlePrefix + hash(strconv.FormatUint(id, 10)+"/"+name)
 }
 
+// ZoneFor is the zone of a new disk that may be in these.
+func ZoneFor(zones []string) string {
+	if len(zones) == 0 {
+		return ""
+	}
+	return zones[0]
+}
+
 func (s *State) create(id uint64, r diskapi.Request) Decision {
 	if r.Name == "" {
 		return refuse(codes.InvalidArgument, "name is empty: a disk is created under a name")
@@ -34,8 +43,11 @@ func (s *State) create(id uint64, r diskapi.Request) Decision {
 		if d.SizeBytes < r.SizeBytes {
 			return refuse(codes.AlreadyExists, "disk %q exists with %d bytes, %d were asked for", r.Name, d.SizeBytes, r.SizeBytes)
 		}
+		if d.Zone != "" && len(r.Zones) > 0 && !slices.Contains(r.Zones, d.Zone) {
+			return refuse(codes.AlreadyExists, "disk %q exists in zone %q, one of %q was asked for", r.Name, d.Zone, r.Zones)
+		}
 		e := effect(r)
-		e.Volume, e.SizeBytes = volume, d.SizeBytes
+		e.Volume, e.SizeBytes, e.Zone = volume, d.SizeBytes, d.Zone
 		return settled(e, "existed already")
 	}
 	size, begins, refusal, ok := s.source(id, r)
@@ -49,7 +61,7 @@ func (s *State) create(id uint64, r diskapi.Request) Decision {
 		return refuse(codes.OutOfRange, "%d bytes were asked for, and what is to be copied has %d", r.SizeBytes, size)
 	}
 	e := effect(r)
-	e.Volume = HandleFor(r.Name, id)
+	e.Volume, e.Zone = HandleFor(r.Name, id), ZoneFor(r.Zones)
 	return Decision{Do: Start, Effect: e, Begins: begins}
 }
 

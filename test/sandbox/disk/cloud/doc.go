@@ -12,6 +12,8 @@
 //     elsewhere: FailedPrecondition. A node without a free slot:
 //     ResourceExhausted. Unknown disk or node: NotFound. (Lenient: both are
 //     attached nevertheless.)
+//   - A disk that was made for a zone, at a node elsewhere: InvalidArgument, also in a lenient
+//     cloud. A copy may be in another zone than its source.
 //   - Unpublish is idempotent; of an unknown disk or node it is a success.
 //   - An operation that is going on for the same disk and node: the same call
 //     joins it, another one gets Aborted.

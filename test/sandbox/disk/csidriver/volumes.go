@@ -4,6 +4,7 @@ package csidriver
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
 
@@ -31,13 +32,35 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if limit := r.GetCapacityRange().GetLimitBytes(); limit > 0 && limit < size {
 		return nil, status.Errorf(codes.OutOfRange, "limit_bytes %d is below required_bytes %d", limit, size)
 	}
-	a, err := d.ask(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: r.GetName(), SizeBytes: size, Operated: from}})
+	zones, err := d.zones(r.GetAccessibilityRequirements())
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: a.Volume, CapacityBytes: a.SizeBytes, ContentSource: r.GetVolumeContentSource(),
-	}}, nil
+	a, err := d.ask(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: r.GetName(), SizeBytes: size, Zones: zones, Operated: from}})
+	if err != nil {
+		return nil, err
+	}
+	made := volume(diskapi.Disk{Volume: a.Volume, SizeBytes: a.SizeBytes, Zone: a.Zone})
+	made.ContentSource = r.GetVolumeContentSource()
+	return &csi.CreateVolumeResponse{Volume: made}, nil
+}
+
+// zones lists the zones that a new disk may be in, the preferred first.
+func (d *Driver) zones(r *csi.TopologyRequirement) ([]string, error) {
+	if !d.config.Zones {
+		return nil, nil
+	}
+	var zones []string
+	for _, t := range slices.Concat(r.GetPreferred(), r.GetRequisite()) {
+		zone := t.GetSegments()[diskapi.ZoneKey]
+		if zone == "" {
+			return nil, status.Errorf(codes.InvalidArgument, "accessibility_requirements: a topology has no segment %s", diskapi.ZoneKey)
+		}
+		if !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
+		}
+	}
+	return zones, nil
 }
 
 // contents is what a new disk is a copy of, if the driver can copy that.
@@ -151,7 +174,11 @@ func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVo
 }
 
 func volume(d diskapi.Disk) *csi.Volume {
-	return &csi.Volume{VolumeId: d.Volume, CapacityBytes: d.SizeBytes}
+	v := &csi.Volume{VolumeId: d.Volume, CapacityBytes: d.SizeBytes}
+	if t := diskapi.Topology(d.Zone); t != nil {
+		v.AccessibleTopology = []*csi.Topology{t}
+	}
+	return v
 }
 
 func nodesOf(d diskapi.Disk) []string {

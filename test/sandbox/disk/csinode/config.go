@@ -29,6 +29,8 @@ type Config struct {
 	// when the node announces itself for the first time; 0 leaves it to the
 	// service's default. Later changes are made at the service.
 	MaxVolumes int
+	// Zone is where the node is; empty if the driver has no zones.
+	Zone string
 	// KubeletRoot is the kubelet's root folder.
 	KubeletRoot string
 	// ServiceURL is the address of the disk service's admin API.

@@ -19,7 +19,9 @@ func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 // GetPluginCapabilities says which services the driver has. The controller's services answer at
 // another socket.
 func (p *Plugin) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return p.config.Services.Capabilities(), nil
+	services := p.config.Services
+	services.Zones = p.config.Zone != ""
+	return services.Capabilities(), nil
 }
 
 // Probe says that the plugin is ready.
@@ -50,10 +52,12 @@ func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 func (p *Plugin) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	a, err := p.ask(ctx, diskapi.Request{
 		Call: diskapi.NodeGetInfo,
-		Args: diskapi.Args{Name: p.config.NodeName, Slots: p.config.MaxVolumes},
+		Args: diskapi.Args{Name: p.config.NodeName, Slots: p.config.MaxVolumes, Zone: p.config.Zone},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &csi.NodeGetInfoResponse{NodeId: p.config.nodeID(), MaxVolumesPerNode: int64(a.Slots)}, nil
+	return &csi.NodeGetInfoResponse{
+		NodeId: p.config.nodeID(), MaxVolumesPerNode: int64(a.Slots), AccessibleTopology: diskapi.Topology(p.config.Zone),
+	}, nil
 }

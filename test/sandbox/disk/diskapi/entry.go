@@ -144,6 +144,10 @@ type Args struct {
 	Path string `json:"path,omitempty"`
 	// Slots is the number of volumes that a node can attach.
 	Slots int `json:"slots,omitempty"`
+	// Zone is a node's or a disk's; empty: none. Zones are those that a new disk may be in, the preferred
+	// first; none: a node of any zone can have it.
+	Zone  string   `json:"zone,omitempty"`
+	Zones []string `json:"zones,omitempty"`
 	// Address is where a node's client reaches the storage from.
 	Address string `json:"address,omitempty"`
 	// CIDRs are for the storage to cut off, or to let in.

@@ -25,6 +25,8 @@ type Answer struct {
 	// Volume and SizeBytes are set for CreateVolume, SizeBytes also for ControllerExpandVolume.
 	Volume    string `json:"volume,omitempty"`
 	SizeBytes int64  `json:"sizeBytes,omitempty"`
+	// Zone is set for CreateVolume if the disk is in a zone.
+	Zone string `json:"zone,omitempty"`
 	// Snapshots are set for CreateSnapshot and for the calls that make or read a group, with the handle
 	// Group.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`

@@ -12,6 +12,20 @@ type Services struct {
 	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached nowhere, so
 	// that the driver reports offline expansion.
 	Expansion, ExpandOffline bool
+	// Zones offers VOLUME_ACCESSIBILITY_CONSTRAINTS: each node is in a zone, and a disk may be in one,
+	// too.
+	Zones bool
+}
+
+// ZoneKey is the key of the driver's topology: a node has a label of this name.
+const ZoneKey = "topology.disk.moorage.dev/zone"
+
+// Topology is a zone by the CSI; nil if it is empty.
+func Topology(zone string) *csi.Topology {
+	if zone == "" {
+		return nil
+	}
+	return &csi.Topology{Segments: map[string]string{ZoneKey: zone}}
 }
 
 // Capabilities is the answer of GetPluginCapabilities.
@@ -19,6 +33,9 @@ func (s Services) Capabilities() *csi.GetPluginCapabilitiesResponse {
 	out := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{service(csi.PluginCapability_Service_CONTROLLER_SERVICE)}}
 	if s.GroupSnapshots {
 		out.Capabilities = append(out.Capabilities, service(csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE))
+	}
+	if s.Zones {
+		out.Capabilities = append(out.Capabilities, service(csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS))
 	}
 	if s.Expansion {
 		way := csi.PluginCapability_VolumeExpansion_ONLINE

@@ -16,6 +16,8 @@ type Disk struct {
 	Volume    string `json:"volume"`
 	Name      string `json:"name"`
 	SizeBytes int64  `json:"sizeBytes"`
+	// Zone is the only zone that has nodes for it; empty: a node of any zone can have it.
+	Zone string `json:"zone,omitempty"`
 	// Attached lists the attachments by node.
 	Attached []Attachment `json:"attached,omitempty"`
 	// Health has the driver's reported faults; none for a healthy volume.
@@ -32,6 +34,8 @@ type Node struct {
 	Name string `json:"name,omitempty"`
 	// Slots is how many disks it can have attached.
 	Slots int `json:"slots"`
+	// Zone is where it is; empty without zones.
+	Zone string `json:"zone,omitempty"`
 	// Address is where its client reaches the storage from.
 	Address string `json:"address,omitempty"`
 	// CutOff says that the storage refuses its client.

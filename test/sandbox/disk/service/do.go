@@ -115,7 +115,7 @@ func pretend(id uint64, r diskapi.Request) result {
 	e := diskapi.Entry{Volume: r.Volume, Detail: "nothing was done", Args: r.Args}
 	switch r.Call {
 	case diskapi.CreateVolume:
-		e.Volume = cloud.HandleFor(r.Name, id)
+		e.Volume, e.Zone = cloud.HandleFor(r.Name, id), cloud.ZoneFor(r.Zones)
 	case diskapi.ControllerPublish:
 		e.Context = cloud.PublishContext(id, r.Volume)
 	case diskapi.CreateSnapshot:
@@ -154,7 +154,8 @@ func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 	if res.outcome == diskapi.OK {
 		e.Volume, e.Detail = res.made.Volume, res.made.Detail
 		e.Slots, e.SizeBytes, e.CIDRs = res.made.Slots, res.made.SizeBytes, res.made.CIDRs
-		a.Volume, a.SizeBytes, a.Slots = e.Volume, e.SizeBytes, e.Slots
+		e.Zone = res.made.Zone
+		a.Volume, a.SizeBytes, a.Slots, a.Zone = e.Volume, e.SizeBytes, e.Slots, e.Zone
 		a.Hold = res.hold
 		if e.Call == diskapi.ControllerPublish {
 			e.Context, a.Context = res.made.Context, res.made.Context
