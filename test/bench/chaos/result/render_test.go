@@ -132,15 +132,16 @@ const top = "../../../../"
 
 func TestDocumentShowsTheResult(t *testing.T) {
 	for command, files := range map[string]struct{ results, document string }{
-		"bench-chaos":          {"chaos.json", "chaos.md"},
-		"bench-kubelet-kills":  {"kubelet-kills.json", "kubelet-staging-hole.md"},
-		"bench-drain":          {"drain.json", "drain.md"},
-		"bench-power-off":      {"power-off.json", "power-off.md"},
-		"bench-data":           {"data.json", "data.md"},
-		"bench-data-cuts":      {"data-cuts.json", "data.md"},
-		"bench-data-kills":     {"data-kills.json", "data.md"},
-		"bench-storage-suites": {"storage-suites.json", "storage-suites.md"},
-		"bench-waits":          {"waits.json", "waits.md"},
+		"bench-chaos":            {"chaos.json", "chaos.md"},
+		"bench-kubelet-kills":    {"kubelet-kills.json", "kubelet-staging-hole.md"},
+		"bench-drain":            {"drain.json", "drain.md"},
+		"bench-power-off":        {"power-off.json", "power-off.md"},
+		"bench-data":             {"data.json", "data.md"},
+		"bench-data-cuts":        {"data-cuts.json", "data.md"},
+		"bench-data-kills":       {"data-kills.json", "data.md"},
+		"bench-storage-suites":   {"storage-suites.json", "storage-suites.md"},
+		"bench-storage-topology": {"storage-topology.json", "storage-suites.md"},
+		"bench-waits":            {"waits.json", "waits.md"},
 	} {
 		r, err := Read(top + "test/bench/results/" + files.results)
 		if err != nil {
