@@ -39,8 +39,8 @@ func TestEscapes(t *testing.T) {
 	coloured, shown := false, false
 	for _, line := range []string{
 		"explain pod/waits -n shop", "explain pod/crashes -n shop", "explain pod/waits -n shop -o wide", "explain pod/crashes -n shop -o wide",
-		"explain pod/waits -n shop -o json", "explain pod/waits -n shop -o yaml", "explain pod/waits -n shop -o jsonpath={.cause.message}",
-		"explain pod/waits -n shop -o jsonpath={.cause.message}", "explain pod/\x1b[2Jnone -n shop", "volumes -A", "top", "doctor -o wide", "\x1b[2J",
+		"explain pod/waits -n shop -o json", "explain pod/waits -n shop -o yaml",
+		"explain pod/\x1b[2Jnone -n shop", "volumes -A", "top", "doctor -o wide", "\x1b[2J",
 	} {
 		for _, style := range []screen.Style{{}, {Terminal: true, Colour: true, Width: 80}} {
 			setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &style}

@@ -79,7 +79,7 @@ func runExample(t *testing.T, home, line string) {
 	has := func(flags ...string) bool {
 		return slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(args, flag) })
 	}
-	stays := has("-w", "--watch") || strings.HasPrefix(line, "ticket make") ||
+	stays := strings.HasPrefix(line, "ticket make") ||
 		args[0] == "drain" && !has("--dry-run") || args[0] == "web"
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

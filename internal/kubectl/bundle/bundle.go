@@ -8,7 +8,6 @@
 package bundle
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ import (
 const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
   kubectl moorage bundle
 
-  # Without logs and metrics
+  # Without logs
   kubectl moorage bundle --logs=false --out report.tar.gz
 
   # Ask the file what you would ask the cluster
@@ -58,7 +57,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write what somebody needs to answer a report into one file",
 		Long: "Write what somebody needs to answer a report into one file: objects as they are now, what doctor says, " +
-			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
+			"and logs of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
 			"What you may not list in all namespaces is read in the one of -n.\n\n" +
 			"Secrets are not read. It leaves out values of environment variables, commands and arguments of containers " +
 			"(except Moorage's and kube-controller-manager's), parameters of volumes, " +
@@ -68,7 +67,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
 	}
 	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write; - for the output stream (default moorage-bundle-TIME.tar.gz)")
-	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
+	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs of Moorage's pods")
 	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
 	return cmd
 }
@@ -180,7 +179,7 @@ func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell fu
 	taken := c.Clock().UTC().Truncate(time.Second)
 	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), namespace: c.Namespace, patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
-	return x, x.add(archive.DiscoveryFile("/version"), raw)
+	return x, x.to.Add(archive.DiscoveryFile("/version"), raw)
 }
 
 func (x *collector) everything(ctx context.Context) error {
@@ -223,10 +222,6 @@ func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, t
 	return x.narrowed, x.to.Close()
 }
 
-func (x *collector) add(name string, raw []byte) error {
-	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
-}
-
 // discovery reads the served groups, and the versions and resources of the groups that are read.
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
@@ -240,7 +235,7 @@ func (x *collector) discovery(ctx context.Context) error {
 			x.unread(p, "", err)
 			continue
 		}
-		if err := x.add(archive.DiscoveryFile(p), raw); err != nil {
+		if err := x.to.Add(archive.DiscoveryFile(p), raw); err != nil {
 			return err
 		}
 	}
@@ -290,7 +285,7 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(list.Items), x.add(archive.ObjectsFile(r.GroupVersionResource), raw)
+	return len(list.Items), x.to.Add(archive.ObjectsFile(r.GroupVersionResource), raw)
 }
 
 // list reads a resource page by page.
@@ -346,15 +341,14 @@ func (x *collector) take(r resource, o unstructured.Unstructured) unstructured.U
 	return o
 }
 
-// The pods' answers are bounded: the log of a container, or the metrics of a port, in bytes and in time,
-// and all together in bytes.
+// The logs are bounded: each in bytes and in time, and all together in bytes.
 const (
 	maxLog      = 20 << 20
 	maxAll      = 200 << 20
 	logPatience = 30 * time.Second
 )
 
-var errFull = errors.New("logs and metrics are larger together than a bundle takes")
+var errFull = errors.New("the logs are larger together than a bundle takes")
 
 // answer adds a pod's answer; a larger answer is cut off at the bound, and noted.
 func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
@@ -368,7 +362,7 @@ func (x *collector) answer(ctx context.Context, name string, request *rest.Reque
 		x.failed(name, fmt.Errorf("only the first %d MiB", maxLog>>20))
 	}
 	x.answered += len(raw)
-	return x.add(name, raw)
+	return x.to.Add(name, raw)
 }
 
 func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
@@ -385,12 +379,7 @@ func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte,
 	return io.ReadAll(io.LimitReader(stream, maxLog+1))
 }
 
-// schemes are the API server's schemes for the ports of Moorage's components, by name; some ports serve
-// metrics.
-var schemes = map[string]string{"http": "", "health": "", "https": "https:"}
-
-// logs reads the logs of Moorage's own containers, also from before their last restart, and their metrics,
-// through the API server.
+// logs reads the logs of Moorage's own containers, also from before their last restart.
 func (x *collector) logs(ctx context.Context, since time.Duration) error {
 	for _, u := range x.pods {
 		var pod corev1.Pod
@@ -408,9 +397,6 @@ func (x *collector) logs(ctx context.Context, since time.Duration) error {
 				}
 			}
 		}
-		if err := x.metrics(ctx, &pod); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -423,24 +409,6 @@ func (x *collector) log(ctx context.Context, pod unstructured.Unstructured, cont
 	return x.answer(ctx, "logs/"+name+".log", x.client.Get().AbsPath("/api/v1/namespaces", pod.GetNamespace(), "pods", pod.GetName(), "log").
 		Param("container", container).Param("previous", strconv.FormatBool(previous)).Param("timestamps", "true").
 		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)))
-}
-
-// metrics asks a pod for its metrics, at each of its possible ports.
-func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
-	for _, container := range pod.Spec.Containers {
-		for _, port := range container.Ports {
-			scheme, ok := schemes[port.Name]
-			if !ok {
-				continue
-			}
-			name := "metrics/" + pod.Namespace + "_" + pod.Name + "_" + port.Name + ".txt"
-			target := scheme + pod.Name + ":" + strconv.Itoa(int(port.ContainerPort))
-			if err := x.answer(ctx, name, x.client.Get().AbsPath("/api/v1/namespaces", pod.Namespace, "pods", target, "proxy", "metrics")); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {

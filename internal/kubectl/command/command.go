@@ -207,14 +207,6 @@ func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) stri
 	return fmt.Sprintf("namespace %q not found", namespace)
 }
 
-// Ended is a sentence with its full stop, if it does not end with a question mark.
-func Ended(text string) string {
-	if strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
-}
-
 // Inside is the flag for a namespace in a command; empty without a namespace.
 func Inside(namespace string) string {
 	if namespace == "" {

@@ -180,13 +180,7 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 
 // readAgents reads the DaemonSet of moorage-node.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	namespace := e.World.Home
-	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
-	if err != nil {
-		e.Agents.Err = err
-		return
-	}
-	e.Agents.Items = list.Items
+	fill(ctx, &e.Agents, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.AppsV1().DaemonSets(e.World.Home).List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
 }
 
 // The number of asked kubelets, and the time limit of each: nodes of a pool are configured alike.

@@ -45,7 +45,7 @@ type DrainPlan struct {
 	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down   []Cause  `json:"down,omitempty"`
+	Down   []Reason `json:"down,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
@@ -249,10 +249,10 @@ func anyNotVisible(groups []NodesVerdict) bool {
 
 // downFor are the components that pods need to get a node or volumes, and that are down: their schedulers,
 // the controller, the attachers.
-func (w *World) downFor(pods []*corev1.Pod) []Cause {
-	var list []Cause
-	add := func(c *Cause) {
-		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+func (w *World) downFor(pods []*corev1.Pod) []Reason {
+	var list []Reason
+	add := func(c *Reason) {
+		if c != nil && !slices.ContainsFunc(list, func(o Reason) bool { return o.Message == c.Message }) {
 			list = append(list, *c)
 		}
 	}
@@ -435,7 +435,7 @@ type DrainNow struct {
 	// Kept: room is kept first for pods that are about to be placed.
 	Kept bool
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down []Cause
+	Down []Reason
 }
 
 // DrainAsk is a drain's question at one moment.
@@ -523,11 +523,7 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	if w.Now.Sub(p.DeletionTimestamp.Time) > comesBackWithin {
 		return false
 	}
-	since := p.DeletionTimestamp.Time
-	if grace := p.DeletionGracePeriodSeconds; grace != nil {
-		since = since.Add(-time.Duration(*grace) * time.Second)
-	}
-	return w.NextOf(p, since) == nil
+	return w.NextOf(p, deletedAt(p)) == nil
 }
 
 // waitsForNode says whether a pod with volumes is about to be placed. It is not if its scheduler refuses it
@@ -758,7 +754,7 @@ func claimNames(p *corev1.Pod) []string {
 	return list
 }
 
-// answerDrain says in a few sentences what keeps the node's pods, tickets and volumes there.
+// answerDrain names the obstacles of the node's pods, tickets and volumes in a few sentences.
 func answerDrain(p *DrainPlan) string {
 	var parts []string
 	say := func(n int, format string, args ...any) {

@@ -261,7 +261,7 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 		unseen := notVisible(h.Reason, "", resource)
 		return &unseen
 	}
-	return &Reason{Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
+	return &Reason{Of: OfVolume, Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
 }
 
 // describeWaiters finds the reason that pods bound to a node wait for the volume there, where no hold has a
@@ -396,10 +396,8 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 }
 
 func (w *World) askedSince(r Requester) time.Time {
-	for _, t := range w.Tickets {
-		if t.Namespace == r.Namespace && t.Name == r.Name {
-			return t.CreationTimestamp.Time
-		}
+	if t := w.Ticket(r.Namespace, r.Name); t != nil {
+		return t.CreationTimestamp.Time
 	}
 	return time.Time{}
 }

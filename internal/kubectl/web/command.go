@@ -179,14 +179,3 @@ func openBrowser(ctx context.Context, url string) error {
 
 //go:embed assets
 var assets embed.FS
-
-const indexPage = "index.html"
-
-// asset is a file of the page; nil where there is no such file.
-func asset(name string) []byte {
-	raw, err := assets.ReadFile("assets/" + name)
-	if err != nil {
-		return nil
-	}
-	return raw
-}
