@@ -169,17 +169,32 @@ type collector struct {
 	answered int
 }
 
-// newCollector asks a cluster for its version and its time, and begins an archive with that time.
-func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell func(string, ...any)) (*collector, error) {
+// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
+// written, or that nothing could be read. narrowed: something was read in the command line's namespace
+// only.
+func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	client := c.Kube.Discovery().RESTClient()
-	raw, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
+	version, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+		return false, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
 	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), namespace: c.Namespace, patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
-	return x, x.to.Add(archive.DiscoveryFile("/version"), raw)
+	for _, part := range []func() error{
+		func() error { return x.to.Add(archive.DiscoveryFile("/version"), version) },
+		func() error { return x.everything(ctx) },
+		func() error { return x.discovery(ctx) },
+		func() error { return x.logs(ctx, o) },
+		func() error { return x.doctor(ctx, c) },
+		func() error { return x.to.AddJSON("about.json", x.about) },
+		x.to.Close,
+	} {
+		if err := part(); err != nil {
+			return false, err
+		}
+	}
+	return x.narrowed, nil
 }
 
 func (x *collector) everything(ctx context.Context) error {
@@ -194,32 +209,7 @@ func (x *collector) everything(ctx context.Context) error {
 	if read == 0 {
 		return errors.New("nothing could be read: docs/kubectl.md has a ClusterRole with the rights that it takes")
 	}
-	return x.discovery(ctx)
-}
-
-// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
-// written, or that nothing could be read. narrowed: something was read in the command line's namespace
-// only.
-func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
-	x, err := newCollector(ctx, c, to, tell)
-	if err != nil {
-		return false, err
-	}
-	if err := x.everything(ctx); err != nil {
-		return false, err
-	}
-	if o.logs {
-		if err := x.logs(ctx, o.since); err != nil {
-			return false, err
-		}
-	}
-	if err := x.doctor(ctx, c); err != nil {
-		return false, err
-	}
-	if err := x.to.AddJSON("about.json", x.about); err != nil {
-		return false, err
-	}
-	return x.narrowed, x.to.Close()
+	return nil
 }
 
 // discovery reads the served groups, and the versions and resources of the groups that are read.
@@ -380,7 +370,10 @@ func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte,
 }
 
 // logs reads the logs of Moorage's own containers, also from before their last restart.
-func (x *collector) logs(ctx context.Context, since time.Duration) error {
+func (x *collector) logs(ctx context.Context, o options) error {
+	if !o.logs {
+		return nil
+	}
 	for _, u := range x.pods {
 		var pod corev1.Pod
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &pod); err != nil {
@@ -388,11 +381,11 @@ func (x *collector) logs(ctx context.Context, since time.Duration) error {
 			continue
 		}
 		for _, status := range pod.Status.ContainerStatuses {
-			if err := x.log(ctx, u, status.Name, since, false); err != nil {
+			if err := x.log(ctx, u, status.Name, o.since, false); err != nil {
 				return err
 			}
 			if status.RestartCount > 0 {
-				if err := x.log(ctx, u, status.Name, since, true); err != nil {
+				if err := x.log(ctx, u, status.Name, o.since, true); err != nil {
 					return err
 				}
 			}

@@ -140,13 +140,6 @@ type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
 	namespaced bool
 	reader     func(c *Cluster, namespace string) reader
-	// beside: it is shown separately, and no other fact depends on it.
-	beside bool
-}
-
-func (k kind) besideTheRest() kind {
-	k.beside = true
-	return k
 }
 
 func kindOf(served schema.GroupVersion, plural string, namespaced bool, reader func(c *Cluster, namespace string) reader) kind {
@@ -190,9 +183,11 @@ func kinds() []kind {
 		kindOf(storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
 			return readerOf(c.Kube.StorageV1().VolumeAttachments())
 		}),
-		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }).besideTheRest(),
+		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }),
 	}
 }
+
+var nodeVolumes = v1alpha1.Resource(v1alpha1.ResourceNodeVolumes).String()
 
 // Read lists the cluster. Kinds that may not be listed are in the world's Unseen. An error means that the
 // API server can't be reached, or answers nothing at all.
@@ -219,7 +214,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 			objects.Add(object)
 		}
 		switch {
-		case r.unseen != nil && all[i].beside:
+		case r.unseen != nil && all[i].resource == nodeVolumes: // no fact depends on them
 			words = r.unseen
 		case r.unseen != nil:
 			unseen = append(unseen, *r.unseen)

@@ -138,10 +138,6 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 	return ""
 }
 
-func components() []string {
-	return []string{v1alpha1.ControllerName, v1alpha1.SchedulerName}
-}
-
 // checkAttachPolicies finds AttachPolicies that do nothing, or leave a node without a slot.
 func checkAttachPolicies(e *Evidence) []Finding {
 	var list []Finding

@@ -267,7 +267,7 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 				return err
 			}
 		}
-		if remains = d.remains(world); remains != d.last && d.empty(world) {
+		if remains = d.remains(world); remains != d.last && len(d.choose(world).leave) == 0 {
 			d.last = remains
 			d.say("%s", remains)
 		}
@@ -424,11 +424,6 @@ func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 		d.say("%s stays for now: %s", nameOf(p), why)
 	}
 	d.stays[p.UID] = stay{why, until}
-}
-
-func (d *drainer) empty(w *facts.World) bool {
-	c := d.choose(w)
-	return len(c.leave) == 0
 }
 
 func (d *drainer) remains(w *facts.World) string {

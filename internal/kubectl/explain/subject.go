@@ -104,11 +104,9 @@ type subject struct {
 	namespace string
 }
 
-var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
-
 func parseSubjects(args []string, selector string) ([]subject, error) {
 	if len(args) == 0 {
-		return nil, errNoSubject
+		return nil, errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
 	}
 	if selector != "" {
 		if _, err := labels.Parse(selector); err != nil {

@@ -736,7 +736,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Reason {
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return w.notEndedCause(p)
 	}
-	c := &Reason{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: w.terminatingSince(p)}
+	c := &Reason{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: deletedAt(p)}
 	node := w.Node(name)
 	switch {
 	case (node == nil || outOfService(node)) && len(p.Finalizers) > 0:
@@ -769,14 +769,6 @@ func (w *World) notEndedCause(p *corev1.Pod) *Reason {
 	return &Reason{Of: OfMount, Code: e.Reason, Since: firstTime(e),
 		Message: fmt.Sprintf("%s is Terminating on %s, whose kubelet can't end it: %s", p.Name, p.Spec.NodeName, shortened(e.Message, e.Reason)),
 		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
-}
-
-func (w *World) terminatingSince(p *corev1.Pod) time.Time {
-	since := deletedAt(p)
-	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {
-		since = notReady
-	}
-	return since
 }
 
 func ofStatefulSet(p *corev1.Pod) bool {

@@ -54,7 +54,7 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	if out.Cause == nil {
 		out.Cause = w.deletingCause(c, out.Pods)
 	}
-	w.storageCause(&out)
+	storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -79,7 +79,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 		}
 		w.addPods(&out, fact.Claim)
 	}
-	w.storageCause(&out)
+	storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -132,16 +132,13 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 }
 
 // storageCause finds a volume's problem: for all its users, or at the node that it can't leave.
-func (w *World) storageCause(out *Storage) {
+func storageCause(out *Storage) {
 	switch {
 	case out.Cause != nil:
 	case len(out.Reasons) > 0:
 		out.Cause = &out.Reasons[0]
 	case out.Volume != nil && out.Volume.Reason != nil:
 		out.Cause = out.Volume.Reason
-		if c := w.componentCause(out.Cause, out.Volume.Driver); c != nil {
-			out.Cause = c
-		}
 	default:
 		if out.Cause = podsCause(out.Pods); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {

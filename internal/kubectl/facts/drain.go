@@ -106,12 +106,6 @@ type DrainPod struct {
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
 }
 
-func (p *DrainPod) note(text string) {
-	if text != "" {
-		p.Note = strings.TrimPrefix(p.Note+"; "+text, "; ")
-	}
-}
-
 // DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
 // the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
@@ -159,7 +153,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		plan.Volumes = w.roomFor(pod, rules.PodRequest(after.Snapshot, after.PodFact(pod)))
 		if why := w.doubted(pod, node); why != "" {
-			plan.note(why)
+			plan.Note = strings.TrimPrefix(plan.Note+"; "+why, "; ")
 			out.Waits++
 		} else if to, verdicts := try.place(pod); to != "" {
 			plan.To = to
@@ -360,9 +354,6 @@ func (w *World) tied(p *corev1.Pod) []string {
 }
 
 func (w *World) noteOf(p *corev1.Pod) string {
-	if p == nil {
-		return ""
-	}
 	var notes []string
 	if metav1.GetControllerOf(p) == nil {
 		notes = append(notes, "no controller makes it again")
@@ -598,7 +589,8 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	}
 	for _, id := range at.At() {
 		v := w.Snapshot.Volume(id)
-		there := VolumeThere{Volume: id.String(), Why: w.whyThere(v, v.NodeVolume(name))}
+		there := VolumeThere{Why: w.whyThere(v, v.NodeVolume(name))}
+		there.Volume, _ = w.named(v)
 		if there.Why == "" {
 			ticket := w.keptBy(v.NodeVolume(name))
 			if ticket == nil {
@@ -606,9 +598,6 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 			}
 			there.Ticket = ticket.ID.String()
 			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
-		}
-		if names := v.PVs(); len(names) > 0 {
-			there.Volume = names[0]
 		}
 		for _, u := range v.NodeVolume(name).Users {
 			if u.Pod != "" {

@@ -170,10 +170,8 @@ func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 
 func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	nv := w.nodeVolume(v, p)
-	out := SlotVolume{Volume: v.ID.String(), State: nv.State, Users: nv.Users, Slot: slotUsed}
-	if names := v.PVs(); len(names) > 0 {
-		out.Volume, out.Claim = names[0], w.claimOf(names[0])
-	}
+	out := SlotVolume{State: nv.State, Users: nv.Users, Slot: slotUsed}
+	out.Volume, out.Claim = w.named(v)
 	switch {
 	case nv.State == stateReserved, nv.State == stateAsked, nv.State == stateQueued && nv.Attachment == "":
 		out.Slot = slotReserved
@@ -391,11 +389,7 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Reason {
 		}
 	}
 	if len(x.Kept) > 0 {
-		r := x.Kept[0].Reason
-		if c := w.componentCause(r, x.Kept[0].Driver); c != nil {
-			return c
-		}
-		return r
+		return x.Kept[0].Reason
 	}
 	return nil
 }

@@ -221,9 +221,7 @@ func (w *World) ListUnbound(namespace string) []Volume {
 				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
 			}
 		}
-		slices.SortFunc(out.Waiting, func(a, b Waiter) int {
-			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
-		})
+		slices.SortFunc(out.Waiting, longerFirst)
 		out.Reason = w.claimCause(c)
 		list = append(list, out)
 	}
@@ -450,14 +448,6 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 	return c.Key, c.UID, true
 }
 
-// Refuses are the reasons against a ticket that is not written yet, at its node; none: it would be granted.
-func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
-	fact := convert.Ticket(t)
-	fact.Created = w.Now.Unix()
-	verdict := w.Arbiter.Fit(w.Snapshot, rules.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
-	return w.reasonsIn(t.Namespace, verdict, nil)
-}
-
 // TicketNow finds a ticket and describes its present state.
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	if t := w.Ticket(namespace, name); t != nil {
@@ -518,7 +508,9 @@ func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 	if ticket.Spec.Volumes[0].PersistentVolume == "" {
 		return ""
 	}
-	reasons := w.Refuses(ticket)
+	fact := convert.Ticket(ticket)
+	fact.Created = w.Now.Unix() // it is not written yet
+	reasons := w.reasons(w.Arbiter.Fit(w.Snapshot, rules.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now), nil)
 	if len(reasons) == 0 {
 		return ""
 	}

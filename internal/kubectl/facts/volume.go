@@ -168,6 +168,14 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 	return out
 }
 
+// named is a volume's key, as of Volume.Key, and its claim; empty: it has none.
+func (w *World) named(v *ledger.Volume) (key, claim string) {
+	if names := v.PVs(); len(names) > 0 {
+		return names[0], w.claimOf(names[0])
+	}
+	return v.ID.String(), ""
+}
+
 // claimOf is the claim that a PersistentVolume belongs to; empty: it has none, or the claim is gone and was
 // made again.
 func (w *World) claimOf(name string) string {
@@ -318,9 +326,8 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if !va.DetachError.IsZero() {
 		r.Code, r.Detail, r.GRPC = rules.DetachFailed, va.DetachError.Message, va.DetachError.Code
 	}
-	if names := v.PVs(); len(names) > 0 {
-		_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
-	}
+	_, claim := w.named(v)
+	_, r.Claim, _ = strings.Cut(claim, "/")
 	reason := w.reason(r, pod)
 	return &reason
 }
@@ -390,9 +397,11 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	for _, pod := range w.unboundPods(v) {
 		add(ledger.Requester{Namespace: pod.Namespace, Name: pod.Name}, "", waitsSince(pod))
 	}
-	slices.SortFunc(out.Waiting, func(a, b Waiter) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
-	})
+	slices.SortFunc(out.Waiting, longerFirst)
+}
+
+func longerFirst(a, b Waiter) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
 }
 
 func (w *World) askedSince(r Requester) time.Time {

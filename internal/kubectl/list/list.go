@@ -77,10 +77,6 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return l.print(ctx, c, w, namespace, args)
-}
-
-func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string, args []string) error {
 	if err := l.missing(w, args); err != nil {
 		return err
 	}
@@ -100,22 +96,7 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 		return err
 	}
 	if table.Len() == 0 {
-		where := ""
-		if namespace != "" {
-			where = " in " + namespace + " namespace"
-		}
-		seen := "No resources found%s.\n"
-		if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
-			seen = "Nothing is found%s in what you may list.\n"
-		}
-		if l.kind == "Ticket" && !w.Served() {
-			seen, where = "Moorage is not installed in this cluster: there are no tickets%s.\n", ""
-		}
-		if none := command.NoNamespace(ctx, c, namespace); none != "" {
-			seen, where = "%s\n", facts.Sentence(none)
-		}
-		_, err := fmt.Fprintf(streams.ErrOut, seen, where)
-		return err
+		return l.none(ctx, c, w, namespace)
 	}
 	if err := table.Print(streams.Out, l.output, style); err != nil {
 		return err
@@ -125,6 +106,26 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 		return err
 	}
 	return nil
+}
+
+// none says why the list is empty.
+func (l *lister) none(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string) error {
+	where := ""
+	if namespace != "" {
+		where = " in " + namespace + " namespace"
+	}
+	seen := "No resources found%s.\n"
+	if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
+		seen = "Nothing is found%s in what you may list.\n"
+	}
+	if l.kind == "Ticket" && !w.Served() {
+		seen, where = "Moorage is not installed in this cluster: there are no tickets%s.\n", ""
+	}
+	if none := command.NoNamespace(ctx, c, namespace); none != "" {
+		seen, where = "%s\n", facts.Sentence(none)
+	}
+	_, err := fmt.Fprintf(l.base.Streams.ErrOut, seen, where)
+	return err
 }
 
 // missing is the error for the first named node that does not exist and has no volumes.
