@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -314,8 +315,9 @@ func unread(k kind, err error) error {
 func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	var objects []runtime.Object
 	err := pager.New(r.list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		objects = append(objects, slim(object))
-		return nil
+		objects = append(objects, object)
+		_, err := slim(object)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -323,13 +325,14 @@ func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-func slim(object runtime.Object) runtime.Object {
+// slim takes the parts of an object away, in place, that no fact depends on.
+func slim(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		for i := range pod.ManagedFields {
 			pod.ManagedFields[i].FieldsV1 = nil
 		}
 	}
-	return object
+	return object, nil
 }
 
 // readLeases reads the components' Leases, and the nodes' Leases where a node is not ready: its advice
@@ -341,7 +344,7 @@ func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Le
 		return read
 	}
 	read.Components, read.Seen = components, true
-	if facts.AnyNotReady(nodes) {
+	if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !facts.Ready(n) }) {
 		if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
 			read.Nodes = of
 		}

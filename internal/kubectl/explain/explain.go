@@ -75,12 +75,14 @@ func NewCommand(b *command.Base) *cobra.Command {
 // NewTicketCommand makes kubectl moorage ticket explain, which is explain ticket.
 func NewTicketCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
-	typed := func(args []string) []string { return append([]string{"ticket"}, args...) }
+
 	cmd := &cobra.Command{
 		Use: "explain NAME…", Short: "Say why a ticket waits, what changes it and when it ends",
 		Example: "  # Why does a backup not get its volumes?\n  kubectl moorage ticket explain nightly -n shop -o wide",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
-		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), typed(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return x.run(cmd.Context(), append([]string{"ticket"}, args...))
+		},
 	}
 	x.output.AddFlags(cmd)
 	return cmd
@@ -146,14 +148,15 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 			}
 			answers = append(answers, a)
 		}
-		if s.name == "" && len(list) > 0 && len(answers) == 0 && !x.output.Structured() {
+		if s.name == "" && len(answers) == 0 && !x.output.Structured() {
 			if err := screen.Unseen(x.base.Streams.ErrOut, screen.StyleOf(x.base.Streams.ErrOut), unseen); err != nil {
 				return err
 			}
-			fmt.Fprintf(x.base.Streams.ErrOut, "%s, and nothing is known to keep any. --all explains them.\n", facts.Count(len(list), s.kind.name))
-		}
-		if len(list) == 0 && !x.output.Structured() {
-			x.sayNone(ctx, c, s)
+			if len(list) == 0 {
+				x.sayNone(ctx, c, s)
+			} else {
+				fmt.Fprintf(x.base.Streams.ErrOut, "%s, and nothing is known to keep any. --all explains them.\n", facts.Count(len(list), s.kind.name))
+			}
 		}
 	}
 	if x.output.Structured() && (len(subjects) > 1 || subjects[0].name == "") {
@@ -168,12 +171,12 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 }
 
 func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
-	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
-	if x.everywhere {
-		text = fmt.Sprintf("No %s found", s.kind.plural)
+	text := fmt.Sprintf("No %s found", s.kind.plural)
+	if s.kind.namespaced && !x.everywhere {
+		text += " in namespace " + c.Namespace
 	}
 	if x.selector != "" {
-		text = fmt.Sprintf("No %s found with labels %s", s.kind.plural, x.selector)
+		text += " with labels " + x.selector
 	}
 	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced && !x.everywhere {
 		text = none

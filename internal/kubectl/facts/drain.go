@@ -402,12 +402,6 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-// DrainMove is a pod that may leave its node now, and the node that would suit its volumes best.
-type DrainMove struct {
-	Pod *corev1.Pod
-	To  string
-}
-
 // DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
 // would not leave this node.
 type DrainStay struct {
@@ -420,7 +414,7 @@ type DrainStay struct {
 type DrainNow struct {
 	// Moves are pods with room for their volumes elsewhere, in the order of eviction: first the pods that
 	// the fewest nodes suit, then the older. All fit at once.
-	Moves []DrainMove
+	Moves []*corev1.Pod
 	// Stay are the pods that would find no room now, with the reason.
 	Stay []DrainStay
 	// Kept: room is kept first for pods that are about to be placed.
@@ -478,7 +472,7 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if why := w.doubted(pod, ask.Node); why != "" {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
 		} else if to, verdicts := try.place(s); to != "" {
-			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
+			out.Moves = append(out.Moves, pod)
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}

@@ -35,11 +35,6 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// AnyNotReady says whether a node is not ready.
-func AnyNotReady(nodes []*corev1.Node) bool {
-	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
-}
-
 // Ready says whether a node is ready by its own status.
 func Ready(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) }
 

@@ -190,7 +190,7 @@ func answer(p *Pod) string {
 		return fmt.Sprintf("may run: there is no node %s, and nobody can say whether its machine still runs it%s.", p.Node, volumesCount(p))
 	case !p.NodeReady:
 		return fmt.Sprintf("may run: %s is not ready, and nobody can say whether it still runs there%s.", p.Node, volumesCount(p))
-	case p.Phase == "Running" && p.Cause != nil && p.Cause.Code == string(rules.HeldElsewhere):
+	case p.Phase == "Running" && p.Cause != nil:
 		return fmt.Sprintf("runs at %s, and %s", p.Node, Sentence(p.Cause.Message))
 	case p.Phase == "Running":
 		return fmt.Sprintf("runs at %s%s.", p.Node, withVolumes(p))

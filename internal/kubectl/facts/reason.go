@@ -475,7 +475,7 @@ func (w *World) byLease(name ledger.NodeName) string {
 	return " (it renews its Lease)"
 }
 
-// tellStep is the step of a remaining time in answers: a watched answer is printed again at each change.
+// tellStep is the step of a remaining time in answers: the page is drawn again at each change.
 const tellStep = 10 * time.Second
 
 func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
