@@ -27,16 +27,14 @@ import (
 
 type makeOptions struct {
 	options
-	node        string
-	wait        bool
-	timeout     time.Duration
-	kind        string
-	claims, pvs []string
-	ttl         time.Duration
-	wherever    bool
-	onDrain     string
-	detached    bool
-	parameters  map[string]string
+	node     string
+	wait     bool
+	timeout  time.Duration
+	kind     string
+	claims   []string
+	ttl      time.Duration
+	wherever bool
+	detached bool
 }
 
 // NewMakeCommand makes kubectl moorage ticket make.
@@ -61,32 +59,22 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	f.StringVar(&o.node, "node", "", "The node")
 	f.BoolVar(&o.wherever, "wherever", false, "Leave the node to Moorage, instead of --node")
 	f.BoolVar(&o.detached, "detached", false, "Have the volumes attached nowhere, instead of at --node")
-	f.StringToStringVar(&o.parameters, "parameter", nil, "KEY=VALUE: share an attachment only with tickets that have the same parameters; may be repeated")
 	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
 	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
-	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
-	f.StringVar(&o.onDrain, "on-drain", string(v1alpha1.OnDrainStay), "What becomes of the ticket when its node is cordoned: Stay, End, or Move with --wherever")
 	f.DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket, unless it is renewed")
 	if err := cmd.MarkFlagRequired("type"); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
 	for flag, names := range map[string]cobra.CompletionFunc{
-		"node":     b.Complete(command.Names("nodes")),
-		"type":     cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp),
-		"on-drain": cobra.FixedCompletions(onDrains(), cobra.ShellCompDirectiveNoFileComp),
-		"claim":    b.Complete(command.Names("persistentvolumeclaims")),
-		"pv":       b.Complete(command.Names("persistentvolumes")),
+		"node":  b.Complete(command.Names("nodes")),
+		"type":  cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp),
+		"claim": b.Complete(command.Names("persistentvolumeclaims")),
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
 			cobra.CompErrorln(err.Error())
 		}
 	}
 	return cmd
-}
-
-// onDrains are the possible effects of its node's cordon on a ticket.
-func onDrains() []string {
-	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
 func given(flags ...bool) int {
@@ -115,18 +103,12 @@ func (o *makeOptions) validate() error {
 		return errors.New("name the node with --node, leave it to Moorage with --wherever, or have no node with --detached: one of the three")
 	case o.detached && (o.kind == string(ledger.TypeLiveMigration) || o.kind == string(ledger.TypeShareManager)):
 		return fmt.Errorf("--detached: a %s is at a node: name it with --node", o.kind)
-	case o.detached && len(o.parameters) > 0:
-		return errors.New("--parameter is of volumes at a node: leave it out with --detached")
 	case o.wherever && o.kind == string(ledger.TypeLiveMigration):
 		return errors.New("--wherever: a LiveMigration is to a node: name it with --node")
 	case !slices.Contains(typeNames(), o.kind):
 		return fmt.Errorf("--type %s is none of %s", o.kind, strings.Join(typeNames(), ", "))
-	case len(o.claims)+len(o.pvs) == 0:
+	case len(o.claims) == 0:
 		return errors.New("--claim: name at least one")
-	case !slices.Contains(onDrains(), o.onDrain):
-		return fmt.Errorf("--on-drain %s is none of %s", o.onDrain, strings.Join(onDrains(), ", "))
-	case o.onDrain == string(v1alpha1.OnDrainMove) && !o.wherever:
-		return errors.New("--on-drain Move: a ticket that names its node stays there: leave the node to Moorage with --wherever")
 	}
 	return command.CheckTTL(o.ttl)
 }
@@ -182,17 +164,8 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, Detached: o.detached, TTLSeconds: new(int64(o.ttl / time.Second))},
 	}
-	if len(o.parameters) > 0 {
-		ticket.Spec.Parameters = o.parameters
-	}
-	if o.onDrain != string(v1alpha1.OnDrainStay) { // an absent value means the same
-		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)
-	}
 	for _, claim := range o.claims {
 		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})
-	}
-	for _, pv := range o.pvs {
-		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{PersistentVolume: pv})
 	}
 	return ticket
 }
