@@ -52,6 +52,7 @@ func examplesOf(c *cobra.Command) []string {
 	var list []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {
 		line, _, _ := strings.Cut(part, "#")
+		line, _, _ = strings.Cut(line, "|")
 		line = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "&&"))
 		if args, ok := strings.CutPrefix(line, "kubectl moorage "); ok {
 			list = append(list, args)
