@@ -94,7 +94,7 @@ func TestFailures(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"explains"}, `unknown command "explains" for "kubectl moorage". Did you mean "explain"?`},
+		{[]string{"explains"}, "unknown command \"explains\" for \"kubectl moorage\"\n\nDid you mean this?\n\texplain\n"},
 		{[]string{"volumes", "--colour"}, "unknown flag: --colour"},
 		{[]string{"volumes", "pv-a"}, `takes no name such as "pv-a"`},
 		{[]string{"doctor", "--fail-on", "often"}, `--fail-on "often" is not known`},

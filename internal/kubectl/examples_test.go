@@ -52,6 +52,7 @@ func examplesOf(c *cobra.Command) []string {
 	var list []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {
 		line, _, _ := strings.Cut(part, "#")
+		line, _, _ = strings.Cut(line, "|")
 		line = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "&&"))
 		if args, ok := strings.CutPrefix(line, "kubectl moorage "); ok {
 			list = append(list, args)
@@ -79,7 +80,7 @@ func runExample(t *testing.T, home, line string) {
 	has := func(flags ...string) bool {
 		return slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(args, flag) })
 	}
-	stays := has("-w", "--watch") || strings.HasPrefix(line, "ticket make") ||
+	stays := strings.HasPrefix(line, "ticket make") ||
 		args[0] == "drain" && !has("--dry-run") || args[0] == "web"
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -9,7 +9,6 @@ package kubectl
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,18 +56,6 @@ func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []strin
 	return base.Exit(cmd.ExecuteContext(ctx))
 }
 
-// known refuses an unknown command, and suggests a similar one.
-func known(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return fmt.Errorf("%s. Did you mean %q?", message, near[0])
-	}
-	return fmt.Errorf("%s (--help lists them)", message)
-}
-
 // NewCommand makes the whole command.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
@@ -80,7 +67,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 		SilenceErrors:              true,
 		DisableAutoGenTag:          true,
 		SuggestionsMinimumDistance: 2,
-		Args:                       known,
 		Example:                    "  kubectl moorage explain pod/db-0    # Why does it not run?",
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -90,12 +76,9 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Bool("version", false, "version for kubectl moorage")
 	command.Help(cmd, b.Style)
 	b.Flags.AddFlags(cmd.PersistentFlags())
-	complete := func(name string, names cobra.CompletionFunc) {
-		if err := cmd.RegisterFlagCompletionFunc(name, names); err != nil {
-			cobra.CompErrorln(err.Error())
-		}
+	if err := cmd.RegisterFlagCompletionFunc("namespace", b.Complete(command.Namespaces)); err != nil {
+		cobra.CompErrorln(err.Error())
 	}
-	complete("namespace", b.Complete(command.Namespaces))
 	cmd.SetIn(b.Streams.In)
 	cmd.SetOut(b.Streams.Out)
 	cmd.SetErr(b.Streams.ErrOut)

@@ -83,7 +83,7 @@ func TestTopWithoutLimits(t *testing.T) {
 	for _, node := range []string{"worker-1", "worker-2", "worker-3"} {
 		server.Remove("csinodes", "", node)
 	}
-	out, _, code := run(t.Context(), server, now, "top", "--once")
+	out, _, code := run(t.Context(), server, now, "top")
 	if code != 0 || !strings.Contains(out, "no limit known") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}

@@ -67,7 +67,7 @@ func TestTenantsLease(t *testing.T) {
 	}
 }
 
-// bundle asks only Moorage's own pods for logs and metrics.
+// bundle asks only Moorage's own pods for logs.
 func TestTenantsLogs(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	server.Put("pods", labelled("a-tenant", "it"))

@@ -4,14 +4,11 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
@@ -105,16 +102,5 @@ func (s *story) drain(node string) error {
 		}
 		return nil
 	}
-	helper := &drain.Helper{ // as kubectl drain --ignore-daemonsets sets it
-		Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: 10 * time.Minute,
-		EvictErrorRetryDelay: 5 * time.Second, Out: io.Discard, ErrOut: io.Discard,
-	}
-	n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get the node: %w", err)
-	}
-	if err := drain.RunCordonOrUncordon(helper, n, true); err != nil {
-		return fmt.Errorf("cordon: %w", err)
-	}
-	return drain.RunNodeDrain(helper, node)
+	return s.evictAll(node, 10*time.Minute)
 }

@@ -203,7 +203,7 @@ func (s *story) rollingReboot(n int) (longest, whole time.Duration) {
 				return errors.Join(errs...)
 			})
 		}()
-		s.must(s.evictAll(node))
+		s.must(s.evictAll(node, neverAfter))
 		s.boots(node)
 		s.uncordon(node)
 		longest = max(longest, s.over(<-back))
@@ -213,10 +213,10 @@ func (s *story) rollingReboot(n int) (longest, whole time.Duration) {
 	return longest, whole
 }
 
-// evictAll empties a node as kubectl drain does, in each mode.
-func (s *story) evictAll(node string) error {
+// evictAll empties a node as kubectl drain --ignore-daemonsets does, in each mode.
+func (s *story) evictAll(node string, patience time.Duration) error {
 	helper := &drain.Helper{
-		Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: neverAfter,
+		Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: patience,
 		EvictErrorRetryDelay: 5 * time.Second, Out: io.Discard, ErrOut: io.Discard,
 	}
 	s.cordon(node)

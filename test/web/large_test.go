@@ -38,16 +38,20 @@ func largeReady(n int) bool { return n%50 != 7 }
 
 // largeNode is a node of the large cluster; shift moves the states of its slots.
 func largeNode(n, slots, shift int) object {
-	kinds := []string{"used", "used", "used", "used", "kept", "leaving", "reserved", "unknown"}
+	kinds := []string{"Used", "Used", "Used", "Used", "Kept", "Leaving", "Reserved", "Unknown"}
 	var taken []any
 	for i := range slots - n%7 {
-		taken = append(taken, object{"volume": largeVolume(n, i), "slot": kinds[(n+i*3+shift)%len(kinds)], "state": "InUse", "users": []string{fmt.Sprintf("pod/team-%d/app-%d-%d", n%40, n, i)}})
+		taken = append(taken, object{"volume": largeVolume(n, i), "slot": kinds[(n+i*3+shift)%len(kinds)], "state": "InUse", "users": []any{podOf(n, fmt.Sprintf("app-%d-%d", n, i))}})
 	}
 	driver := disk
 	if n%10 == 3 {
 		driver = "files.example.com"
 	}
-	return object{"name": nodeOf(n), "ready": largeReady(n), "drivers": []any{object{"name": driver, "registered": true, "limit": slots, "free": n % 7, "slots": taken}}}
+	return object{"node": nodeOf(n), "ready": largeReady(n), "drivers": []any{object{"driver": driver, "registered": true, "limit": slots, "free": n % 7, "volumes": taken}}}
+}
+
+func podOf(n int, name string) object {
+	return object{"kind": "Pod", "namespace": fmt.Sprintf("team-%d", n%40), "name": name}
 }
 
 func largeVolume(n, i int) string { return fmt.Sprintf("pvc-%08x-%04x", n*7919, i) }
@@ -60,10 +64,10 @@ func largeView(nodes, slots int) object {
 		node := largeNode(n, slots, 0)
 		for i := range slots - n%7 {
 			key, claim := largeVolume(n, i), fmt.Sprintf("team-%d/data-%d-%d", n%40, n, i)
-			driver := node["drivers"].([]any)[0].(object)["name"]
+			driver := node["drivers"].([]any)[0].(object)["driver"]
 			volumes = append(volumes, object{"key": key, "claim": claim, "driver": driver, "handle": "vol-" + key, "access": "one node", "state": "InUse", "holder": nodeOf(n)})
 			if i == 0 {
-				waits = append(waits, object{"ref": "pod/" + claim, "state": "WaitsForVolumes", "code": "Detaching", "answer": "waits", "since": "2026-03-01T11:00:00Z"})
+				waits = append(waits, object{"who": podOf(n, fmt.Sprintf("data-%d-%d", n, i)), "state": "WaitsForVolumes", "code": "Detaching", "answer": "waits", "since": "2026-03-01T11:00:00Z"})
 				links = append(links, object{"from": "pod/" + claim, "to": "volume/" + key, "how": "waits for", "code": "Detaching"})
 			}
 		}

@@ -11,7 +11,6 @@
 //	objects/GROUP_VERSION_RESOURCE.json
 //	                             a List of all objects read of a resource; no group is "core"
 //	logs/NAMESPACE_POD_CONTAINER.log
-//	metrics/NAMESPACE_POD_PORT.txt
 //	reports/NAME                 reports of commands, such as doctor.json
 package archive
 
@@ -40,7 +39,7 @@ import (
 // Format is the version of the layout. Open refuses newer ones.
 const Format = 1
 
-// mostBytes bounds what is read from an archive: a bundle may come from a stranger.
+// mostBytes bounds the bytes that are read from an archive: a bundle may come from a stranger.
 const mostBytes = 1 << 30
 
 // About describes an archive.
@@ -77,13 +76,13 @@ func NewWriter(w io.Writer, taken time.Time) *Writer {
 	return &Writer{zip: zip, tar: tar.NewWriter(zip), time: taken}
 }
 
-// Add writes a file of a known size.
-func (w *Writer) Add(name string, size int64, content io.Reader) error {
-	header := &tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.time, Typeflag: tar.TypeReg}
+// Add writes a file.
+func (w *Writer) Add(name string, content []byte) error {
+	header := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: w.time, Typeflag: tar.TypeReg}
 	if err := w.tar.WriteHeader(header); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if _, err := io.Copy(w.tar, content); err != nil {
+	if _, err := w.tar.Write(content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
@@ -95,7 +94,7 @@ func (w *Writer) AddJSON(name string, value any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return w.Add(name, int64(len(raw)), strings.NewReader(string(raw)))
+	return w.Add(name, raw)
 }
 
 const (

@@ -8,7 +8,6 @@
 package bundle
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ import (
 const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
   kubectl moorage bundle
 
-  # Without logs and metrics
+  # Without logs
   kubectl moorage bundle --logs=false --out report.tar.gz
 
   # Ask the file what you would ask the cluster
@@ -58,7 +57,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write what somebody needs to answer a report into one file",
 		Long: "Write what somebody needs to answer a report into one file: objects as they are now, what doctor says, " +
-			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
+			"and logs of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
 			"What you may not list in all namespaces is read in the one of -n.\n\n" +
 			"Secrets are not read. It leaves out values of environment variables, commands and arguments of containers " +
 			"(except Moorage's and kube-controller-manager's), parameters of volumes, " +
@@ -68,7 +67,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
 	}
 	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write; - for the output stream (default moorage-bundle-TIME.tar.gz)")
-	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
+	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs of Moorage's pods")
 	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
 	return cmd
 }
@@ -170,17 +169,32 @@ type collector struct {
 	answered int
 }
 
-// newCollector asks a cluster for its version and its time, and begins an archive with that time.
-func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell func(string, ...any)) (*collector, error) {
+// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
+// written, or that nothing could be read. narrowed: something was read in the command line's namespace
+// only.
+func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	client := c.Kube.Discovery().RESTClient()
-	raw, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
+	version, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+		return false, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
 	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), namespace: c.Namespace, patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
-	return x, x.add(archive.DiscoveryFile("/version"), raw)
+	for _, part := range []func() error{
+		func() error { return x.to.Add(archive.DiscoveryFile("/version"), version) },
+		func() error { return x.everything(ctx) },
+		func() error { return x.discovery(ctx) },
+		func() error { return x.logs(ctx, o) },
+		func() error { return x.doctor(ctx, c) },
+		func() error { return x.to.AddJSON("about.json", x.about) },
+		x.to.Close,
+	} {
+		if err := part(); err != nil {
+			return false, err
+		}
+	}
+	return x.narrowed, nil
 }
 
 func (x *collector) everything(ctx context.Context) error {
@@ -195,36 +209,7 @@ func (x *collector) everything(ctx context.Context) error {
 	if read == 0 {
 		return errors.New("nothing could be read: docs/kubectl.md has a ClusterRole with the rights that it takes")
 	}
-	return x.discovery(ctx)
-}
-
-// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
-// written, or that nothing could be read. narrowed: something was read in the command line's namespace
-// only.
-func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
-	x, err := newCollector(ctx, c, to, tell)
-	if err != nil {
-		return false, err
-	}
-	if err := x.everything(ctx); err != nil {
-		return false, err
-	}
-	if o.logs {
-		if err := x.logs(ctx, o.since); err != nil {
-			return false, err
-		}
-	}
-	if err := x.doctor(ctx, c); err != nil {
-		return false, err
-	}
-	if err := x.to.AddJSON("about.json", x.about); err != nil {
-		return false, err
-	}
-	return x.narrowed, x.to.Close()
-}
-
-func (x *collector) add(name string, raw []byte) error {
-	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
+	return nil
 }
 
 // discovery reads the served groups, and the versions and resources of the groups that are read.
@@ -240,7 +225,7 @@ func (x *collector) discovery(ctx context.Context) error {
 			x.unread(p, "", err)
 			continue
 		}
-		if err := x.add(archive.DiscoveryFile(p), raw); err != nil {
+		if err := x.to.Add(archive.DiscoveryFile(p), raw); err != nil {
 			return err
 		}
 	}
@@ -290,7 +275,7 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(list.Items), x.add(archive.ObjectsFile(r.GroupVersionResource), raw)
+	return len(list.Items), x.to.Add(archive.ObjectsFile(r.GroupVersionResource), raw)
 }
 
 // list reads a resource page by page.
@@ -346,15 +331,14 @@ func (x *collector) take(r resource, o unstructured.Unstructured) unstructured.U
 	return o
 }
 
-// The pods' answers are bounded: the log of a container, or the metrics of a port, in bytes and in time,
-// and all together in bytes.
+// The logs are bounded: each in bytes and in time, and all together in bytes.
 const (
 	maxLog      = 20 << 20
 	maxAll      = 200 << 20
 	logPatience = 30 * time.Second
 )
 
-var errFull = errors.New("logs and metrics are larger together than a bundle takes")
+var errFull = errors.New("the logs are larger together than a bundle takes")
 
 // answer adds a pod's answer; a larger answer is cut off at the bound, and noted.
 func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
@@ -368,7 +352,7 @@ func (x *collector) answer(ctx context.Context, name string, request *rest.Reque
 		x.failed(name, fmt.Errorf("only the first %d MiB", maxLog>>20))
 	}
 	x.answered += len(raw)
-	return x.add(name, raw)
+	return x.to.Add(name, raw)
 }
 
 func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
@@ -385,13 +369,11 @@ func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte,
 	return io.ReadAll(io.LimitReader(stream, maxLog+1))
 }
 
-// schemes are the API server's schemes for the ports of Moorage's components, by name; some ports serve
-// metrics.
-var schemes = map[string]string{"http": "", "health": "", "https": "https:"}
-
-// logs reads the logs of Moorage's own containers, also from before their last restart, and their metrics,
-// through the API server.
-func (x *collector) logs(ctx context.Context, since time.Duration) error {
+// logs reads the logs of Moorage's own containers, also from before their last restart.
+func (x *collector) logs(ctx context.Context, o options) error {
+	if !o.logs {
+		return nil
+	}
 	for _, u := range x.pods {
 		var pod corev1.Pod
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &pod); err != nil {
@@ -399,17 +381,14 @@ func (x *collector) logs(ctx context.Context, since time.Duration) error {
 			continue
 		}
 		for _, status := range pod.Status.ContainerStatuses {
-			if err := x.log(ctx, u, status.Name, since, false); err != nil {
+			if err := x.log(ctx, u, status.Name, o.since, false); err != nil {
 				return err
 			}
 			if status.RestartCount > 0 {
-				if err := x.log(ctx, u, status.Name, since, true); err != nil {
+				if err := x.log(ctx, u, status.Name, o.since, true); err != nil {
 					return err
 				}
 			}
-		}
-		if err := x.metrics(ctx, &pod); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -423,24 +402,6 @@ func (x *collector) log(ctx context.Context, pod unstructured.Unstructured, cont
 	return x.answer(ctx, "logs/"+name+".log", x.client.Get().AbsPath("/api/v1/namespaces", pod.GetNamespace(), "pods", pod.GetName(), "log").
 		Param("container", container).Param("previous", strconv.FormatBool(previous)).Param("timestamps", "true").
 		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)))
-}
-
-// metrics asks a pod for its metrics, at each of its possible ports.
-func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
-	for _, container := range pod.Spec.Containers {
-		for _, port := range container.Ports {
-			scheme, ok := schemes[port.Name]
-			if !ok {
-				continue
-			}
-			name := "metrics/" + pod.Namespace + "_" + pod.Name + "_" + port.Name + ".txt"
-			target := scheme + pod.Name + ":" + strconv.Itoa(int(port.ContainerPort))
-			if err := x.answer(ctx, name, x.client.Get().AbsPath("/api/v1/namespaces", pod.Namespace, "pods", target, "proxy", "metrics")); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {

@@ -20,7 +20,7 @@ func reading(t *testing.T, serve http.HandlerFunc) *collector {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
-	c, err := cluster.New(&rest.Config{Host: server.URL}, "")
+	c, err := cluster.Connect(&rest.Config{Host: server.URL}, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 		}
 	})
-	if err := x.answer(t.Context(), "metrics/one.txt", x.client.Get().AbsPath("/one")); err != nil {
+	if err := x.answer(t.Context(), "logs/one.log", x.client.Get().AbsPath("/one")); err != nil {
 		t.Fatal(err)
 	}
-	if x.answered != maxLog || !strings.Contains(x.about.Failed["metrics/one.txt"], "only the first 20 MiB") {
+	if x.answered != maxLog || !strings.Contains(x.about.Failed["logs/one.log"], "only the first 20 MiB") {
 		t.Errorf("%d bytes were read, and it says %q", x.answered, x.about.Failed)
 	}
 }

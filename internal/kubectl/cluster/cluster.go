@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,14 +66,8 @@ const (
 
 // Connect makes the clients for a command that a person runs. It does not talk to the server yet.
 func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
-	return New(config, namespace)
-}
-
-// New makes the clients of a configuration.
-func New(config *rest.Config, namespace string) (*Cluster, error) {
 	c := &Cluster{Config: rest.CopyConfig(config), Namespace: namespace, skew: &skew{}}
+	c.Config.QPS, c.Config.Burst, c.Config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
 	c.Config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clock{rt, c.skew} })
 	c.Clock = func() time.Time { return time.Now().Add(c.skew.get()) }
 	own, err := client.NewForConfig(c.Config)
@@ -146,13 +141,6 @@ type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
 	namespaced bool
 	reader     func(c *Cluster, namespace string) reader
-	// beside: it is shown separately, and no other fact depends on it.
-	beside bool
-}
-
-func (k kind) besideTheRest() kind {
-	k.beside = true
-	return k
 }
 
 func kindOf(served schema.GroupVersion, plural string, namespaced bool, reader func(c *Cluster, namespace string) reader) kind {
@@ -196,51 +184,41 @@ func kinds() []kind {
 		kindOf(storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
 			return readerOf(c.Kube.StorageV1().VolumeAttachments())
 		}),
-		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }).besideTheRest(),
+		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }),
 	}
 }
+
+var nodeVolumes = v1alpha1.Resource(v1alpha1.ResourceNodeVolumes).String()
 
 // Read lists the cluster. Kinds that may not be listed are in the world's Unseen. An error means that the
 // API server can't be reached, or answers nothing at all.
 func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
-	tickets, others := kinds()[0], kinds()[1:]
-	results := []result{c.read(ctx, tickets)}
-	if err := results[0].err; err != nil { // a silent server is not asked again
-		return nil, err
+	all := kinds()
+	results := make([]result, len(all))
+	if results[0] = c.read(ctx, all[0]); results[0].err != nil { // a silent server is not asked again
+		return nil, results[0].err
 	}
-	var mu sync.Mutex
+	objects := facts.Objects{}
 	var wait sync.WaitGroup
-	var home string
-	wait.Go(func() { home = c.Home(ctx) })
-	for _, k := range others {
-		wait.Go(func() {
-			r := c.read(ctx, k)
-			mu.Lock()
-			defer mu.Unlock()
-			results = append(results, r)
-		})
+	wait.Go(func() { objects.Home = c.Home(ctx) })
+	for i := 1; i < len(all); i++ {
+		wait.Go(func() { results[i] = c.read(ctx, all[i]) })
 	}
 	wait.Wait()
-	objects := facts.Objects{Home: home}
 	var unseen []facts.Unseen
 	var words *facts.Unseen
-	for _, k := range kinds() { // in the order of the kinds, not of the answers
-		for _, r := range results {
-			if r.kind != k.resource {
-				continue
-			}
-			if r.err != nil {
-				return nil, r.err
-			}
-			for _, object := range r.objects {
-				objects.Add(object)
-			}
-			switch {
-			case r.unseen != nil && k.beside:
-				words = r.unseen
-			case r.unseen != nil:
-				unseen = append(unseen, *r.unseen)
-			}
+	for i, r := range results {
+		if r.err != nil {
+			return nil, r.err
+		}
+		for _, object := range r.objects {
+			objects.Add(object)
+		}
+		switch {
+		case r.unseen != nil && all[i].resource == nodeVolumes: // no fact depends on them
+			words = r.unseen
+		case r.unseen != nil:
+			unseen = append(unseen, *r.unseen)
 		}
 	}
 	objects.Leases = c.readLeases(ctx, objects.Nodes)
@@ -262,14 +240,13 @@ func (c *Cluster) Home(ctx context.Context) string {
 
 // result is a kind's list, or the reason that there is none.
 type result struct {
-	kind    string
 	objects []runtime.Object
 	unseen  *facts.Unseen
 	err     error
 }
 
 func (c *Cluster) read(ctx context.Context, k kind) result {
-	r := result{kind: k.resource}
+	var r result
 	r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
 	if r.err == nil {
 		return r
@@ -338,8 +315,9 @@ func unread(k kind, err error) error {
 func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	var objects []runtime.Object
 	err := pager.New(r.list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		objects = append(objects, slim(object))
-		return nil
+		objects = append(objects, object)
+		_, err := slim(object)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -347,13 +325,14 @@ func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-func slim(object runtime.Object) runtime.Object {
+// slim takes the parts of an object away, in place, that no fact depends on.
+func slim(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		for i := range pod.ManagedFields {
 			pod.ManagedFields[i].FieldsV1 = nil
 		}
 	}
-	return object
+	return object, nil
 }
 
 // readLeases reads the components' Leases, and the nodes' Leases where a node is not ready: its advice
@@ -365,7 +344,7 @@ func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Le
 		return read
 	}
 	read.Components, read.Seen = components, true
-	if facts.AnyNotReady(nodes) {
+	if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !facts.Ready(n) }) {
 		if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
 			read.Nodes = of
 		}

@@ -24,9 +24,9 @@ const (
 	idle   = 4
 )
 
-// LeasesAgain is how often Leases are read again while a cluster is followed, and see is called
+// leasesAgain is how often Leases are read again while a cluster is followed, and see is called
 // without a change: each Lease is written every few seconds, but the holders change rarely.
-const LeasesAgain = 15 * time.Second
+const leasesAgain = 15 * time.Second
 
 // Follow calls see with the present cluster, and again after every change, at most five times a second,
 // until ctx ends or see returns an error. It leaves out the same kinds as Read.
@@ -43,7 +43,7 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		return err
 	}
 	world, pause, leases := first, settle, first.Leases
-	again := time.NewTicker(LeasesAgain)
+	again := time.NewTicker(leasesAgain)
 	defer again.Stop()
 	for {
 		if err := see(world); err != nil {
@@ -83,7 +83,7 @@ func (c *Cluster) feeds(ctx context.Context, unseen []facts.Unseen, changed chan
 		}
 		r := k.reader(c, namespace)
 		informer := cache.NewSharedInformer(&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, nil, 0)
-		if err := informer.SetTransform(transform); err != nil {
+		if err := informer.SetTransform(slim); err != nil {
 			return nil, fmt.Errorf("watch %s: %w", k.resource, err)
 		}
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -102,13 +102,6 @@ func (c *Cluster) feeds(ctx context.Context, unseen []facts.Unseen, changed chan
 		return nil, ctx.Err()
 	}
 	return feeds, nil
-}
-
-func transform(object any) (any, error) {
-	if o, ok := object.(runtime.Object); ok {
-		return slim(o), nil
-	}
-	return object, nil
 }
 
 func unseenOf(w *facts.World) []facts.Unseen {

@@ -186,9 +186,8 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 // UnreadTicket is the error for a ticket that may not be read, even if it does not exist; nil where the
 // tickets of its namespace are seen, or are not served at all.
 func UnreadTicket(w *facts.World, namespace, name string) error {
-	unserved := func(u facts.Unseen) bool { return u.Missing }
-	err := Missing(slices.DeleteFunc(slices.Clone(w.Unseen), unserved), v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name)
-	if missing := (*NotFoundError)(nil); errors.As(err, &missing) {
+	err := Missing(w.Unseen, v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name)
+	if missing := (*NotFoundError)(nil); errors.As(err, &missing) || !w.Served() {
 		return nil
 	}
 	return err
@@ -205,14 +204,6 @@ func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) stri
 		return ""
 	}
 	return fmt.Sprintf("namespace %q not found", namespace)
-}
-
-// Ended is a sentence with its full stop, if it does not end with a question mark.
-func Ended(text string) string {
-	if strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
 }
 
 // Inside is the flag for a namespace in a command; empty without a namespace.

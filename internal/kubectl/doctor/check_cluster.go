@@ -106,14 +106,9 @@ func checkIncidents(e *Evidence) []Finding {
 // behind are the pods and tickets that wait for each node that is not ready, or gone.
 func behind(w *facts.World) map[string][]string {
 	list := map[string][]string{}
-	for _, p := range w.ListWaits() {
-		if p.Behind != "" {
-			list[p.Behind] = append(list[p.Behind], p.Who.String())
-		}
-	}
-	for _, t := range w.ListTickets("") {
-		if node := w.Behind(&t); node != "" {
-			list[node] = append(list[node], "ticket "+t.Namespace+"/"+t.Name)
+	for _, wait := range w.ListWaits() {
+		if wait.Behind != "" {
+			list[wait.Behind] = append(list[wait.Behind], wait.Who.String())
 		}
 	}
 	return list
@@ -141,10 +136,6 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 		return claim + ": "
 	}
 	return ""
-}
-
-func components() []string {
-	return []string{v1alpha1.ControllerName, v1alpha1.SchedulerName}
 }
 
 // checkAttachPolicies finds AttachPolicies that do nothing, or leave a node without a slot.
@@ -227,11 +218,7 @@ func stockChecks() []check {
 }
 
 func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	if list, err := c.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
-		e.Deployments.Err = err
-	} else {
-		e.Deployments.Items = list.Items
-	}
+	fill(ctx, &e.Deployments, metav1.ListOptions{}, c.Kube.AppsV1().Deployments(metav1.NamespaceAll).List, func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items })
 }
 
 // checkRollouts finds Deployments that make a new pod beside the old one, with a claim for one node only.

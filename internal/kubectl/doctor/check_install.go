@@ -48,7 +48,7 @@ func checkAPI(e *Evidence) []Finding {
 	}
 	for _, group := range sortedKeys(needed()) {
 		if missing := served.Without(needed()[group], e.Served[group]); len(missing) > 0 {
-			fix := switchOn
+			fix := "See that the API server's --runtime-config does not switch it off."
 			if strings.HasPrefix(group, v1alpha1.GroupName) {
 				fix = "Install the CRDs: helm upgrade with crds.enabled=true, or `kubectl apply -f manifests/crds.yaml`"
 			}
@@ -60,8 +60,6 @@ func checkAPI(e *Evidence) []Finding {
 	}
 	return list
 }
-
-const switchOn = "See that the API server's --runtime-config does not switch it off."
 
 // checkRights names the objects that the user of doctor may not read.
 func checkRights(e *Evidence) []Finding {
@@ -392,16 +390,13 @@ const renewalGrace = 2 * time.Hour
 // guardPolicy belongs to Standalone: the check of the mode looks at it.
 func policies() map[string]string {
 	return map[string]string{
-		"moorage-tickets":      "tickets of any type and for other people's volumes are let in, and grants can be forged",
-		"moorage-own-accounts": "a stolen token of Moorage's can write all of a node's status, and delete any pod",
-		fencedGuard:            "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
-		"moorage-node-volumes": "a node can say what another one has mounted",
-		"moorage-strict":       "the label moorage.dev/strict has no effect",
+		"moorage-tickets":           "tickets of any type and for other people's volumes are let in, and grants can be forged",
+		"moorage-own-accounts":      "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		"moorage-fenced-conditions": "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
+		"moorage-node-volumes":      "a node can say what another one has mounted",
+		"moorage-strict":            "the label moorage.dev/strict has no effect",
 	}
 }
-
-// fencedGuard is the policy on conditions that vouch for a dead machine.
-const fencedGuard = "moorage-fenced-conditions"
 
 const policyFix = "Install the chart with policies.enabled=true."
 

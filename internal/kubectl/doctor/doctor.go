@@ -22,6 +22,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -93,15 +94,8 @@ func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error
 }
 
 func (o options) limit() (int, error) {
-	switch strings.ToLower(o.failOn) {
-	case "never":
-		return Error.rank() + 1, nil
-	case "error":
-		return Error.rank(), nil
-	case "warning":
-		return Warning.rank(), nil
-	case "unknown":
-		return Unknown.rank(), nil
+	if above := slices.Index([]string{"unknown", "warning", "error", "never"}, strings.ToLower(o.failOn)); above >= 0 {
+		return Unknown.rank() + above, nil
 	}
 	return 0, fmt.Errorf("--fail-on %q is not known: choose error, warning, unknown or never", o.failOn)
 }
@@ -164,7 +158,7 @@ func (e *Evidence) absent() bool {
 	left := slices.ContainsFunc(e.Webhooks.Items, func(w admissionv1.MutatingWebhookConfiguration) bool { return strings.HasPrefix(w.Name, "moorage") }) ||
 		slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return strings.HasPrefix(p.Name, "moorage") }) ||
 		e.binding(guardPolicy) != nil
-	uninstalled := e.RoleBinds.Err == nil && !slices.ContainsFunc(components(), func(name string) bool {
+	uninstalled := e.RoleBinds.Err == nil && !slices.ContainsFunc([]string{v1alpha1.ControllerName, v1alpha1.SchedulerName}, func(name string) bool {
 		l := e.lease(name)
 		bound := slices.ContainsFunc(e.RoleBinds.Items, func(b rbacv1.ClusterRoleBinding) bool { return b.Name == name })
 		return bound || l == nil || e.lapsed(l) == 0

@@ -110,7 +110,7 @@ func healthy(t *testing.T) *Evidence {
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
 	}
 	e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "standalone"}
-	for _, name := range components() {
+	for _, name := range []string{v1alpha1.ControllerName, v1alpha1.SchedulerName} {
 		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Name: name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name}},
 		})

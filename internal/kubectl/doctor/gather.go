@@ -99,7 +99,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	} else {
 		e.Version = v.GitVersion
 	}
-	e.Served, e.ServedErr = readServed(c)
+	e.Served, e.ServedErr = served.Ask(c.Kube.Discovery(), sortedKeys(needed())...)
 	var wait sync.WaitGroup
 	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readAdmission, readLeases, readSlices, readKubelets, readRenewal, readAgents} {
 		wait.Go(func() { read(ctx, c, e) })
@@ -120,11 +120,6 @@ func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list 
 		return
 	}
 	r.Items = items(l)
-}
-
-// readServed reads the resources of the needed groups. A group that is not served has none.
-func readServed(c *cluster.Cluster) (served.Resources, error) {
-	return served.Ask(c.Kube.Discovery(), sortedKeys(needed())...)
 }
 
 func readAdmission(ctx context.Context, c *cluster.Cluster, e *Evidence) {
@@ -180,13 +175,7 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 
 // readAgents reads the DaemonSet of moorage-node.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	namespace := e.World.Home
-	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
-	if err != nil {
-		e.Agents.Err = err
-		return
-	}
-	e.Agents.Items = list.Items
+	fill(ctx, &e.Agents, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.AppsV1().DaemonSets(e.World.Home).List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
 }
 
 // The number of asked kubelets, and the time limit of each: nodes of a pool are configured alike.

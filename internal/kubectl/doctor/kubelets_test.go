@@ -21,7 +21,7 @@ func TestForbiddenIsAMissingRight(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`))
 	}))
 	defer server.Close()
-	c, err := cluster.New(&rest.Config{Host: server.URL}, "")
+	c, err := cluster.Connect(&rest.Config{Host: server.URL}, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

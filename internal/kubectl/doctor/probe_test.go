@@ -35,7 +35,7 @@ func TestTheProbe(t *testing.T) {
 			}
 		}))
 		defer server.Close()
-		k, err := cluster.New(&rest.Config{Host: server.URL}, "")
+		k, err := cluster.Connect(&rest.Config{Host: server.URL}, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ package drain
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -133,8 +132,6 @@ func (d *drainer) run(ctx context.Context) error {
 		return fmt.Errorf("--output %s: must be wide, or be left out", d.output)
 	case d.timeout < 0:
 		return fmt.Errorf("--timeout %s: must not be negative; 0 is without end", d.timeout)
-	case d.base.Flags.Bundle != "":
-		return errors.New("drain changes a cluster, and a bundle is read only: drain-plan answers from it")
 	}
 	c, w, err := d.base.Read(ctx)
 	if err != nil {
@@ -267,7 +264,7 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 				return err
 			}
 		}
-		if remains = d.remains(world); remains != d.last && d.empty(world) {
+		if remains = d.remains(world); remains != d.last && len(d.choose(world).leave) == 0 {
 			d.last = remains
 			d.say("%s", remains)
 		}
@@ -396,17 +393,17 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 		}
 		d.keep(s.Pod, cmp.Or(s.Why, "no other node can take its volumes: "+whyNot(d.node, s.Nodes, placed.Kept)), time.Time{})
 	}
-	for _, m := range placed.Moves {
-		looked[m.Pod.UID] = true
+	for _, p := range placed.Moves {
+		looked[p.UID] = true
 		switch {
-		case d.left[m.Pod.UID] != nil || !mayGo(m.Pod):
+		case d.left[p.UID] != nil || !mayGo(p):
 		case len(placed.Down) > 0:
-			d.keep(m.Pod, placed.Down[0].Message, time.Time{})
+			d.keep(p, placed.Down[0].Message, time.Time{})
 		case room > 0:
 			room--
-			due = append(due, m.Pod)
+			due = append(due, p)
 		default:
-			d.keep(m.Pod, "its turn has not come (--at-once)", time.Time{})
+			d.keep(p, "its turn has not come (--at-once)", time.Time{})
 		}
 	}
 	for uid := range ask.Leave { // pods without volumes that need room
@@ -424,11 +421,6 @@ func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 		d.say("%s stays for now: %s", nameOf(p), why)
 	}
 	d.stays[p.UID] = stay{why, until}
-}
-
-func (d *drainer) empty(w *facts.World) bool {
-	c := d.choose(w)
-	return len(c.leave) == 0
 }
 
 func (d *drainer) remains(w *facts.World) string {

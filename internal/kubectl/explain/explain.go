@@ -13,11 +13,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -41,11 +41,11 @@ const examples = `  # Why does a pod not run?
   # What waits for a node that is not ready?
   kubectl moorage explain node worker-3
 
-  # Every pod that waits, the longest wait first
-  kubectl moorage explain pods -A --sort-by .cause.since
+  # Every pod that waits
+  kubectl moorage explain pods -A
 
-  # Each pod with a label, until you stop it
-  kubectl moorage explain pods -l app=db --all --watch`
+  # Each pod with a label
+  kubectl moorage explain pods -l app=db --all`
 
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
@@ -67,8 +67,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 	}
 	x.output.AddFlags(cmd)
 	cmd.Flags().StringVarP(&x.selector, "selector", "l", "", "Explain all pods, claims or nodes with these labels, such as app=db")
-	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
-	x.output.AddSort(cmd)
 	cmd.Flags().BoolVarP(&x.everywhere, "all-namespaces", "A", false, "Explain all pods, claims or tickets, of every namespace")
 	cmd.Flags().BoolVar(&x.all, "all", false, "Of all pods, claims or nodes, also explain those that wait for nothing")
 	return cmd
@@ -77,15 +75,16 @@ func NewCommand(b *command.Base) *cobra.Command {
 // NewTicketCommand makes kubectl moorage ticket explain, which is explain ticket.
 func NewTicketCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
-	typed := func(args []string) []string { return append([]string{"ticket"}, args...) }
+
 	cmd := &cobra.Command{
 		Use: "explain NAME…", Short: "Say why a ticket waits, what changes it and when it ends",
 		Example: "  # Why does a backup not get its volumes?\n  kubectl moorage ticket explain nightly -n shop -o wide",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
-		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), typed(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return x.run(cmd.Context(), append([]string{"ticket"}, args...))
+		},
 	}
 	x.output.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
 	return cmd
 }
 
@@ -93,7 +92,6 @@ type explainer struct {
 	base       *command.Base
 	output     *screen.Output
 	selector   string
-	watch      bool
 	all        bool
 	everywhere bool
 	said       []facts.Unseen
@@ -115,26 +113,16 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	c.Namespace = cmp.Or(subjects[0].namespace, c.Namespace)
-	if !x.watch {
-		w, err := c.Read(ctx)
-		if err != nil {
-			return err
-		}
-		return x.explain(ctx, c, w, subjects, nil)
-	}
-	seen := map[string]string{}
-	return c.Follow(ctx, func(w *facts.World) error {
-		err := x.explain(ctx, c, w, subjects, seen)
-		if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) {
-			return nil // it may yet be made
-		}
+	w, err := c.Read(ctx)
+	if err != nil {
 		return err
-	})
+	}
+	return x.explain(ctx, c, w, subjects)
 }
 
-// explain prints the answer to each subject; with seen, only the answers that differ from seen.
-func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject, seen map[string]string) error {
-	var answers []answer
+// explain prints the answer to each subject.
+func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject) error {
+	var answers []Answer
 	for _, s := range subjects {
 		in, unseen := *c, w.Unseen
 		if in.Namespace = cmp.Or(s.namespace, c.Namespace); x.everywhere {
@@ -145,9 +133,8 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 			return err
 		}
 		for _, object := range list {
-			name := object.Name
 			in.Namespace = object.Namespace
-			a, err := s.kind.explain(ctx, &in, w, name)
+			a, err := s.kind.explain(ctx, &in, w, object.Name)
 			if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) && s.kind.namespaced {
 				if none := command.NoNamespace(ctx, c, in.Namespace); none != "" {
 					err = &command.NotFoundError{Message: none}
@@ -156,28 +143,23 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 			if err != nil {
 				return err
 			}
-			if key := s.kind.name + "/" + in.Namespace + "/" + name; seen != nil && seen[key] == a.answer {
-				continue
-			} else if seen != nil {
-				seen[key] = a.answer
-			}
-			if unseen = a.unseen; s.name == "" && !x.all && a.cause == nil {
+			if unseen = a.unseen; s.name == "" && !x.all && a.Cause == nil {
 				continue
 			}
 			answers = append(answers, a)
 		}
-		if s.name == "" && len(list) > 0 && len(answers) == 0 && seen == nil && !x.output.Structured() {
+		if s.name == "" && len(answers) == 0 && !x.output.Structured() {
 			if err := screen.Unseen(x.base.Streams.ErrOut, screen.StyleOf(x.base.Streams.ErrOut), unseen); err != nil {
 				return err
 			}
-			fmt.Fprintf(x.base.Streams.ErrOut, "%s, and nothing is known to keep any. --all explains them.\n", facts.Count(len(list), s.kind.name))
-		}
-		if len(list) == 0 && seen == nil && !x.output.Structured() {
-			x.sayNone(ctx, c, s)
+			if len(list) == 0 {
+				x.sayNone(ctx, c, s)
+			} else {
+				fmt.Fprintf(x.base.Streams.ErrOut, "%s, and nothing is known to keep any. --all explains them.\n", facts.Count(len(list), s.kind.name))
+			}
 		}
 	}
-	answers = screen.Sort(x.output, answers, func(a answer) any { return a.value })
-	if x.output.Structured() && seen == nil && (len(subjects) > 1 || subjects[0].name == "") {
+	if x.output.Structured() && (len(subjects) > 1 || subjects[0].name == "") {
 		return x.printList(subjects[0].kind.explained, answers)
 	}
 	for i, a := range answers {
@@ -189,12 +171,12 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 }
 
 func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
-	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
-	if x.everywhere {
-		text = fmt.Sprintf("No %s found", s.kind.plural)
+	text := fmt.Sprintf("No %s found", s.kind.plural)
+	if s.kind.namespaced && !x.everywhere {
+		text += " in namespace " + c.Namespace
 	}
 	if x.selector != "" {
-		text = fmt.Sprintf("No %s found with labels %s", s.kind.plural, x.selector)
+		text += " with labels " + x.selector
 	}
 	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced && !x.everywhere {
 		text = none
@@ -203,59 +185,48 @@ func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) 
 }
 
 // printList prints answers for programs as one list, of their kind where they have one.
-func (x *explainer) printList(kind string, answers []answer) error {
-	items := []screen.Item{}
+func (x *explainer) printList(kind string, answers []Answer) error {
+	var items []screen.Item
 	for _, a := range answers {
-		items = append(items, screen.Item{Kind: a.kind, Value: a.value})
-		if a.kind != kind {
+		items = append(items, screen.Item{Kind: a.Kind, Value: a.Value})
+		if a.Kind != kind {
 			kind = "Explanation"
 		}
 	}
-	return x.output.PrintItems(x.base.Streams.Out, x.base.Style(), kind+"List", items)
+	return x.output.PrintList(x.base.Streams.Out, x.base.Style(), kind+"List", items)
 }
 
-// Explanation is explain's answer about one object.
-type Explanation struct {
-	// Value is the answer for programs, one of facts' types; Cause is the problem, nil where there is none.
-	Value  any
-	Cause  *facts.Cause
-	Answer string
-	Text   string
-}
-
-// Of explains an object as explain -o wide does. The world stays unchanged: events and Leases are read for
-// this answer only.
-func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Explanation, error) {
+// Of explains an object as explain -o wide does, with that command's output. The world stays unchanged:
+// events and Leases are read for this answer only.
+func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Answer, string, error) {
 	k, err := kindOf(typeName)
 	if err != nil {
-		return Explanation{}, err
+		return Answer{}, "", err
 	}
 	in, world := *c, *w
 	in.Namespace, world.Evidence = namespace, facts.Evidence{}
 	a, err := k.explain(ctx, &in, &world, name)
 	if err != nil {
-		return Explanation{}, err
+		return Answer{}, "", err
 	}
 	var text bytes.Buffer
-	base := &command.Base{Streams: genericiooptions.IOStreams{Out: screen.Visible(&text)}}
-	if err := a.print(base, s, true); err != nil {
-		return Explanation{}, err
-	}
-	return Explanation{Value: a.value, Cause: a.cause, Answer: a.answer, Text: text.String()}, nil
+	err = a.print(screen.Visible(&text), s, true)
+	return a, text.String(), err
 }
 
-// answer is the explanation of a subject: for programs, and printed for people.
-type answer struct {
-	kind, answer string
-	cause        *facts.Cause // nil where nothing is wrong
-	value        any
-	unseen       []facts.Unseen
-	print        func(b *command.Base, s screen.Style, wide bool) error
+// Answer is the explanation of an object. It is also printed for people.
+type Answer struct {
+	Kind   string // of Value
+	Answer string
+	Cause  *facts.Reason // the problem; nil where nothing is wrong
+	Value  any           // for programs, a type of facts
+	unseen []facts.Unseen
+	print  func(w io.Writer, s screen.Style, wide bool) error
 }
 
-func (x *explainer) print(a answer, another bool) error {
+func (x *explainer) print(a Answer, another bool) error {
 	if x.output.Structured() {
-		return x.output.Print(x.base.Streams.Out, x.base.Style(), a.kind, a.value)
+		return x.output.Print(x.base.Streams.Out, x.base.Style(), a.Kind, a.Value)
 	}
 	if another {
 		fmt.Fprintln(x.base.Streams.Out)
@@ -263,5 +234,5 @@ func (x *explainer) print(a answer, another bool) error {
 	style := x.base.Style()
 	style.UnseenSaid = another && slices.Equal(a.unseen, x.said)
 	x.said = a.unseen
-	return a.print(x.base, style, x.output.Wide())
+	return a.print(x.base.Streams.Out, style, x.output.Wide())
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ type kind struct {
 	explained  string
 	namespaced bool
 	names      func(context.Context, *cluster.Cluster, []string) []string
-	explain    func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error)
+	explain    func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error)
 	// labelled lists the objects of a namespace that can be chosen by labels; nil where they are not in the
 	// world.
 	labelled func(w *facts.World, namespace string) []metav1.Object
@@ -103,11 +104,9 @@ type subject struct {
 	namespace string
 }
 
-var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
-
 func parseSubjects(args []string, selector string) ([]subject, error) {
 	if len(args) == 0 {
-		return nil, errNoSubject
+		return nil, errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
 	}
 	if selector != "" {
 		if _, err := labels.Parse(selector); err != nil {
@@ -196,22 +195,22 @@ func completeSubjects(ctx context.Context, c *cluster.Cluster, args []string) []
 	return k.names(ctx, c, nil)
 }
 
-func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return answer{}, command.Missing(w.Unseen, "pods", c.Namespace, name)
+		return Answer{}, command.Missing(w.Unseen, "pods", c.Namespace, name)
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	x := w.ExplainPod(pod)
-	return answer{"PodExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
-		return screen.Pod(b.Streams.Out, s, x, w.Now, wide)
+	return Answer{"PodExplanation", x.Answer, x.Cause, x, x.Unseen, func(out io.Writer, s screen.Style, wide bool) error {
+		return screen.Pod(out, s, x, w.Now, wide)
 	}}, nil
 }
 
-func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 	claim := w.Claim(c.Namespace, name)
 	if claim == nil {
-		return answer{}, command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name)
+		return Answer{}, command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name)
 	}
 	objects := []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}}
 	for _, pod := range w.UsersOf(claim) {
@@ -223,46 +222,46 @@ func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name 
 	return ofStorage(w, "pvc", "ClaimExplanation", w.ExplainClaim(claim)), nil
 }
 
-func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 	pv := w.PersistentVolume(name)
 	if pv == nil {
-		return answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name)
+		return Answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name)
 	}
 	return ofStorage(w, "pv", "VolumeExplanation", w.ExplainPersistentVolume(pv)), nil
 }
 
-func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
-	return answer{kind, x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
-		return screen.Storage(b.Streams.Out, s, word, x, w.Now, wide)
+func ofStorage(w *facts.World, word, kind string, x facts.Storage) Answer {
+	return Answer{kind, x.Answer, x.Cause, x, x.Unseen, func(out io.Writer, s screen.Style, wide bool) error {
+		return screen.Storage(out, s, word, x, w.Now, wide)
 	}}
 }
 
-func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 	node := w.Node(name)
 	if gone := w.NodeGone(name); node == nil && gone != "" {
-		return answer{}, &command.NotFoundError{Message: gone}
+		return Answer{}, &command.NotFoundError{Message: gone}
 	} else if node == nil {
-		return answer{}, command.Missing(w.Unseen, "nodes", "", name)
+		return Answer{}, command.Missing(w.Unseen, "nodes", "", name)
 	}
 	x := w.ExplainNode(node)
-	return answer{"NodeExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
-		return screen.Node(b.Streams.Out, s, x, w.Now, wide)
+	return Answer{"NodeExplanation", x.Answer, x.Cause, x, x.Unseen, func(out io.Writer, s screen.Style, wide bool) error {
+		return screen.Node(out, s, x, w.Now, wide)
 	}}, nil
 }
 
-func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 	x, ok := w.ExplainTicket(c.Namespace, name)
 	if hidden := command.UnreadTicket(w, c.Namespace, name); !ok && hidden != nil {
-		return answer{}, hidden
+		return Answer{}, hidden
 	}
 	if pod := w.Pod(c.Namespace, name); !ok && pod != nil {
-		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("volumetickets %q not found in namespace %q; the pod of that name needs none once it is bound: kubectl moorage explain pod %s -n %s",
+		return Answer{}, &command.NotFoundError{Message: fmt.Sprintf("volumetickets %q not found in namespace %q; the pod of that name needs none once it is bound: kubectl moorage explain pod %s -n %s",
 			name, c.Namespace, name, c.Namespace)}
 	} else if !ok {
-		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name)
+		return Answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name)
 	}
-	return answer{"TicketExplanation", x.Answer, x.Cause, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
-		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
+	return Answer{"TicketExplanation", x.Answer, x.Cause, x, nil, func(out io.Writer, s screen.Style, wide bool) error {
+		return screen.Ticket(out, s, x, w.Now, wide)
 	}}, nil
 }
 
@@ -282,11 +281,11 @@ func object(ctx context.Context, c *cluster.Cluster, group, plural, name string)
 }
 
 // workload explains the pods of a workload together. wants is the field with the desired number of pods.
-func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (answer, error) {
-	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (Answer, error) {
+	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 		o, err := object(ctx, c, group, plural, name)
 		if err != nil {
-			return answer{}, err
+			return Answer{}, err
 		}
 		n, given, err := unstructured.NestedInt64(o.Object, wants...)
 		if err != nil || !given {
@@ -306,7 +305,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 		case "Deployment": // the pods of its ReplicaSets are its own
 			sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				return answer{}, err
+				return Answer{}, err
 			}
 			for i := range sets.Items {
 				if metav1.IsControlledBy(&sets.Items[i], o) {
@@ -316,7 +315,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 		case "CronJob":
 			jobs, err := c.Kube.BatchV1().Jobs(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				return answer{}, err
+				return Answer{}, err
 			}
 			owner.Wants = 0 // between two times of its schedule
 			for i := range jobs.Items {
@@ -337,8 +336,8 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 		}
 		c.ReadEvidence(ctx, w, objects)
 		x := w.ExplainWorkload(owner)
-		return answer{"WorkloadExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
-			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)
+		return Answer{"WorkloadExplanation", x.Answer, x.Cause, x, x.Unseen, func(out io.Writer, s screen.Style, wide bool) error {
+			return screen.Workload(out, s, x, w.Now, wide)
 		}}, nil
 	}
 }

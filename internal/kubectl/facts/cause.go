@@ -19,23 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
-// quoted from Kubernetes.
-type Cause struct {
-	// Of names the cause's kind of object, by a constant below.
-	Of string `json:"of"`
-	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
-	// otherwise Kubernetes' own reason.
-	Code    string    `json:"code"`
-	Message string    `json:"message"`
-	Node    string    `json:"node,omitempty"` // the node that it is about
-	Changes string    `json:"changes,omitempty"`
-	Do      string    `json:"do,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-	Tried   time.Time `json:"tried,omitzero"` // as in a Reason
-}
-
-// The kinds of objects that causes are about.
+// The kinds of objects that reasons are about. A reason other than a volume's is quoted from Kubernetes.
 const (
 	OfVolume     = "Volume"
 	OfClaim      = "Claim"
@@ -46,10 +30,6 @@ const (
 	OfMount      = "Mount"
 	OfWorkload   = "Workload"
 )
-
-func (c *Cause) asReason() Reason {
-	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do}
-}
 
 // Evidence is read beside the ledger's objects, to quote Kubernetes. Unreadable parts are missing.
 type Evidence struct {
@@ -106,7 +86,8 @@ func (w *World) unseenWith() []Unseen {
 	return append(w.Unseen[:len(w.Unseen):len(w.Unseen)], *w.Evidence.Unseen)
 }
 
-func sentence(text string) string {
+// Sentence is a text with the mark that ends a sentence.
+func Sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
 		return text
@@ -126,15 +107,15 @@ func shortened(text, other string) string {
 
 // cause says why a pod does not run; nil: no reason is known. The node comes first, since nothing happens
 // at a node that is not ready; then volumes, then Kubernetes' own reports.
-func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
+func (w *World) cause(x *Pod, p *corev1.Pod) *Reason {
 	switch {
 	case p.DeletionTimestamp != nil && len(p.Finalizers) > 0 && (p.Spec.NodeName == "" || x.State == PodFinished):
-		return &Cause{Of: OfWorkload, Code: "Finalizer", Since: deletedAt(p),
+		return &Reason{Of: OfWorkload, Code: "Finalizer", Since: deletedAt(p),
 			Message: fmt.Sprintf("it is being deleted, nothing of it runs, and its finalizer %s keeps it", p.Finalizers[0]),
 			Do:      "Find who set the finalizer: `kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml`"}
 	case x.State == PodFinished && p.Status.Phase == corev1.PodFailed:
 		reason := cmp.Or(p.Status.Reason, "Failed")
-		return &Cause{Of: OfContainer, Code: reason, Message: fmt.Sprintf("it has failed (%s): %s", reason, shortened(p.Status.Message, "see its containers")),
+		return &Reason{Of: OfContainer, Code: reason, Message: fmt.Sprintf("it has failed (%s): %s", reason, shortened(p.Status.Message, "see its containers")),
 			Do: fmt.Sprintf("`kubectl describe pod -n %s %s`. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	case x.State == PodFinished:
 		return nil
@@ -164,14 +145,14 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 
 // quotedCause is Kubernetes' complaint about a bound pod with mountable volumes: about a waiting container,
 // in the pod's newest event, or about a running pod that is not ready. Nil: no complaint.
-func (w *World) quotedCause(p *corev1.Pod) *Cause {
+func (w *World) quotedCause(p *corev1.Pod) *Reason {
 	look := fmt.Sprintf("`kubectl describe pod -n %s %s`", p.Namespace, p.Name)
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		waiting := s.State.Waiting
 		if waiting == nil || waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
 			continue
 		}
-		c := &Cause{Of: OfContainer, Code: waiting.Reason, Message: fmt.Sprintf("container %s waits: %s", s.Name, shortened(waiting.Message, waiting.Reason)), Do: look}
+		c := &Reason{Of: OfContainer, Code: waiting.Reason, Message: fmt.Sprintf("container %s waits: %s", s.Name, shortened(waiting.Message, waiting.Reason)), Do: look}
 		if t := s.LastTerminationState.Terminated; t != nil {
 			c.Since = t.FinishedAt.Time
 			c.Message += fmt.Sprintf(". It ended last with exit code %d (%s)", t.ExitCode, t.Reason)
@@ -184,13 +165,13 @@ func (w *World) quotedCause(p *corev1.Pod) *Cause {
 	}
 	switch e := w.Evidence.complaint(p.UID); {
 	case p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionFalse:
-		c := &Cause{Of: OfContainer, Code: cmp.Or(ready.Reason, "NotReady"), Since: ready.LastTransitionTime.Time, Message: shortened(ready.Message, "a container is not ready"), Do: look}
+		c := &Reason{Of: OfContainer, Code: cmp.Or(ready.Reason, "NotReady"), Since: ready.LastTransitionTime.Time, Message: shortened(ready.Message, "a container is not ready"), Do: look}
 		if e != nil {
 			c.Message += ": " + shortened(e.Message, e.Reason)
 		}
 		return c
 	case e != nil && p.Status.Phase != corev1.PodRunning:
-		return &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: fmt.Sprintf("%s says: %s", w.teller(e, p), shortened(e.Message, e.Reason)), Do: look}
+		return &Reason{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: fmt.Sprintf("%s says: %s", w.teller(e, p), shortened(e.Message, e.Reason)), Do: look}
 	}
 	return nil
 }
@@ -207,15 +188,15 @@ const schedulerPatience = 15 * time.Second
 
 // unplacedCause says why a pod has no node: first gates and claims, since its scheduler waits for these,
 // then volumes, then the scheduler.
-func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
+func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Reason {
 	if len(p.Spec.SchedulingGates) > 0 {
-		return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
+		return &Reason{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
 			Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled", Do: "Find who set the gate: it is they who take it away"}
 	}
 	if w.Served() && p.Spec.SchedulerName != corev1.DefaultSchedulerName {
 		if v := w.Arbiter.Admissible(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p))); v.First().Code == rules.TooManyVolumes {
 			r := w.reason(v.First(), p)
-			return r.Cause()
+			return &r
 		}
 	}
 	if c := w.claimsCause(p); c != nil {
@@ -236,7 +217,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	case spoken:
 		return refusedBy(said)
 	case w.Now.Sub(p.CreationTimestamp.Time) > schedulerPatience:
-		return &Cause{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
+		return &Reason{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
 			Message: "its scheduler " + cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) + " has not said why it has no node",
 			Do:      "See whether that scheduler runs: `kubectl get lease -A | grep -i scheduler`"}
 	}
@@ -244,25 +225,25 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 }
 
 // schedulerDown says that a pod's scheduler is down; nil when it may run.
-func (w *World) schedulerDown(p *corev1.Pod) *Cause {
+func (w *World) schedulerDown(p *corev1.Pod) *Reason {
 	lease := schedulerLease(p)
 	is, since := w.leads(lease)
 	if is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: schedulerDown, Since: since,
+	return &Reason{Of: OfComponent, Code: schedulerDown, Since: since,
 		Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), lease),
 		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
 
 // refusedBy quotes the scheduler's refusal.
-func refusedBy(said *corev1.PodCondition) *Cause {
+func refusedBy(said *corev1.PodCondition) *Reason {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
-	return &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
+	return &Reason{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
 		Do: "Compare what the pod asks for with the nodes: `kubectl describe nodes`"}
 }
 
-func (w *World) volumeCause(x *Pod) *Cause {
+func (w *World) volumeCause(x *Pod) *Reason {
 	var first *PodVolume
 	waiting := 0
 	for i := range x.Volumes {
@@ -295,16 +276,15 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		r = *away // the driver's attach error follows from that
 		r.Message += "; and meanwhile " + attach
 	}
-	c := r.Cause()
 	if waiting > 1 {
-		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)
+		r.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)
 	}
-	return c
+	return &r
 }
 
 // fitCause says what the pod's volumes lack at the nodes that its rules allow; nil when a node fits, or its
 // rules allow none.
-func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
+func (w *World) fitCause(x *Pod, p *corev1.Pod) *Reason {
 	var parts []string
 	var first *Reason
 	for _, n := range x.Nodes {
@@ -322,23 +302,22 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	if first == nil {
 		return nil
 	}
-	if first.Code == controllerDown || first.Code == attacherDown {
-		return &Cause{Of: OfComponent, Code: first.Code, Message: first.Message, Since: first.Since, Do: first.Do}
+	if first.Of == OfComponent {
+		return first
 	}
 	message := "no node can take its volumes. " + strings.Join(parts, "; ")
 	if barred := barredNodes(x); barred > 0 {
 		message += fmt.Sprintf(". %s no choice (%s)", CountVerb(barred, "node"), strings.Join(bars(x), "; "))
 	}
-	c := first.Cause()
+	c := *first
 	for _, r := range w.Arbiter.NewNode(w.Snapshot, rules.PodRequest(w.Snapshot, w.PodFact(p)), w.Now).Reasons {
 		if rules.Transient(r.Code) {
 			continue
 		}
-		reason := w.reason(r, p)
-		c = reason.Cause()
+		c = w.reason(r, p)
 		message += ". No new node would help"
-		if !strings.Contains(message, reason.Message) {
-			message += ": " + reason.Message
+		if !strings.Contains(message, c.Message) {
+			message += ": " + c.Message
 		}
 		break
 	}
@@ -346,7 +325,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		c.Do = fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom. %s", first.Policy, c.Do)
 	}
 	c.Message = message
-	return c
+	return &c
 }
 
 // Some names the first few of many.
@@ -379,14 +358,14 @@ func codeOf(r *Reason) ledger.Code {
 
 // claimsCause is about the pod's first claim that is missing or has no volume yet; nil when there is no
 // such claim.
-func (w *World) claimsCause(p *corev1.Pod) *Cause {
+func (w *World) claimsCause(p *corev1.Pod) *Reason {
 	if w.unseen("persistentvolumeclaims") {
 		return nil
 	}
 	for _, name := range claimNames(p) {
 		claim := w.Claim(p.Namespace, name)
 		if claim == nil {
-			return &Cause{Of: OfClaim, Code: string(rules.ClaimMissing), Since: p.CreationTimestamp.Time,
+			return &Reason{Of: OfClaim, Code: string(rules.ClaimMissing), Since: p.CreationTimestamp.Time,
 				Message: fmt.Sprintf("it uses the claim %s, which does not exist in namespace %s", name, p.Namespace),
 				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: `kubectl get pvc -n %s`", p.Namespace)}
 		}
@@ -399,13 +378,13 @@ func (w *World) claimsCause(p *corev1.Pod) *Cause {
 
 // claimCause quotes why a claim has no volume; nil for a Lost claim, and while the claim only waits for its
 // pod's placement.
-func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Cause {
+func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Reason {
 	if claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && claim.Status.Phase == "" {
 		return nil
 	}
 	class := w.class(claim)
 	late := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	c := &Cause{Of: OfClaim, Code: string(rules.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
+	c := &Reason{Of: OfClaim, Code: string(rules.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
 		Do: fmt.Sprintf("See what its provisioner says: `kubectl describe pvc -n %s %s`", claim.Namespace, claim.Name)}
 	e := w.Evidence.lastEvent(claim.UID)
 	switch {
@@ -484,7 +463,7 @@ const (
 
 // componentCause says that a volume waits for a component that is down; nil when it runs or its state is
 // unknown.
-func (w *World) componentCause(reason *Reason, driver string) *Cause {
+func (w *World) componentCause(reason *Reason, driver string) *Reason {
 	code := codeOf(reason)
 	if code == rules.NotGranted {
 		return w.nobodyGrants()
@@ -499,7 +478,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	}
 	passes := code == rules.NodeUnreachable || rules.Transient(code)
 	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && passes && is == lapsed {
-		return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
+		return &Reason{Of: OfComponent, Code: controllerDown, Since: since,
 			Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
 			Do:      "See why: `kubectl get pods -n kube-system -l component=kube-controller-manager`, then the logs. Where the control plane is managed, ask its provider"}
 	}
@@ -514,34 +493,34 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	return c
 }
 
-// controllerIsDown says that moorage-controller is down, and what follows; nil where it leads or nothing is known of it.
-func (w *World) controllerIsDown(follows string) *Cause {
+// controllerIsDown says that moorage-controller is down, with the consequence; nil where it leads or nothing is known of it.
+func (w *World) controllerIsDown(follows string) *Reason {
 	is, since := w.leads(v1alpha1.ControllerName)
 	if !w.Served() || is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: "moorage-controller is down: " + follows,
+	return &Reason{Of: OfComponent, Code: controllerDown, Since: since, Message: "moorage-controller is down: " + follows,
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"}
 }
 
 // nobodyGrants says that moorage-scheduler, which grants tickets, is down; nil where it leads or nothing is known of it.
-func (w *World) nobodyGrants() *Cause {
+func (w *World) nobodyGrants() *Reason {
 	is, since := w.leads(v1alpha1.SchedulerName)
 	if !w.Served() || is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: schedulerDown, Since: since, Message: "moorage-scheduler is down: no ticket is granted meanwhile",
+	return &Reason{Of: OfComponent, Code: schedulerDown, Since: since, Message: "moorage-scheduler is down: no ticket is granted meanwhile",
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=scheduler`, then the logs"}
 }
 
 // AttacherDown says that the external-attacher of a driver is down; nil when it runs or its state is
 // unknown.
-func (w *World) AttacherDown(driver string) *Cause {
+func (w *World) AttacherDown(driver string) *Reason {
 	is, since := w.leads(attacherLease(driver))
 	if is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: attacherDown, Since: since,
+	return &Reason{Of: OfComponent, Code: attacherDown, Since: since,
 		Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
 		Do:      "Look at the driver's controller pod, container csi-attacher: `kubectl get pods -A | grep -i csi`"}
 }
@@ -591,7 +570,7 @@ type Workload struct {
 	// Runs is how many of the pods have started and have no cause.
 	Runs int `json:"runs"`
 	// Cause is the most frequent cause, or the reason that pods are not even made.
-	Cause  *Cause     `json:"cause,omitempty"`
+	Cause  *Reason    `json:"cause,omitempty"`
 	Groups []PodGroup `json:"groups,omitempty"`
 	Unseen []Unseen   `json:"unseen,omitempty"`
 }
@@ -599,7 +578,7 @@ type Workload struct {
 // PodGroup is pods of a workload with the same cause.
 type PodGroup struct {
 	Pods  []string `json:"pods"`
-	Cause Cause    `json:"cause"`
+	Cause Reason   `json:"cause"`
 }
 
 // PodsOf lists a workload's pods by name.
@@ -662,12 +641,12 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		out.Answer = "no pods are wanted."
 	case missing > 0 && notMade != nil:
 		out.Cause = notMade
-		out.Answer = fmt.Sprintf("%d of %s missing: %s", missing, all, sentence(notMade.Message))
+		out.Answer = fmt.Sprintf("%d of %s missing: %s", missing, all, Sentence(notMade.Message))
 	case out.Waits == 0 && o.Fails && notMade != nil:
 		out.Cause = notMade
-		out.Answer = fmt.Sprintf("%d of %s %s, and its rollout does not go on: %s", out.Runs, all, verb(out.Runs, "runs", "run"), sentence(notMade.Message))
+		out.Answer = fmt.Sprintf("%d of %s %s, and its rollout does not go on: %s", out.Runs, all, verb(out.Runs, "runs", "run"), Sentence(notMade.Message))
 	case out.Waits > 0:
-		out.Answer = fmt.Sprintf("%d of %s can't run, such as %s: %s", out.Waits, all, out.Groups[0].Pods[0], sentence(out.Cause.Message))
+		out.Answer = fmt.Sprintf("%d of %s can't run, such as %s: %s", out.Waits, all, out.Groups[0].Pods[0], Sentence(out.Cause.Message))
 	default:
 		out.Answer = fmt.Sprintf("%d of %s %s, and nothing is known to keep others from running.", out.Runs, all, verb(out.Runs, "runs", "run"))
 	}
@@ -675,7 +654,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 }
 
 // notMade quotes why a workload's pods are not even created; nil: unknown, or over.
-func (w *World) notMade(o Owner) *Cause {
+func (w *World) notMade(o Owner) *Reason {
 	var last *corev1.Event // among all makers of the workload's pods
 	for _, uid := range o.UIDs {
 		if e := w.Evidence.lastEvent(uid, "SuccessfulCreate", "FailedCreate"); e != nil && (last == nil || eventTime(e).After(eventTime(last))) {
@@ -689,37 +668,43 @@ func (w *World) notMade(o Owner) *Cause {
 	if _, denied, ok := strings.Cut(words, "denied request: "); ok { // a policy's own words end with the remedy
 		words = denied
 	}
-	return &Cause{Of: OfWorkload, Code: last.Reason, Since: firstTime(last), Message: "pods can't be created: " + words,
+	return &Reason{Of: OfWorkload, Code: last.Reason, Since: firstTime(last), Message: "pods can't be created: " + words,
 		Do: fmt.Sprintf("`kubectl describe %s -n %s %s`", strings.ToLower(o.Kind), o.Namespace, o.Name)}
 }
 
 // nodeCause says that the pod's node is gone or not ready; nil when it is there and ready.
-func (w *World) nodeCause(p *corev1.Pod) *Cause {
+func (w *World) nodeCause(p *corev1.Pod) *Reason {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return nil
 	}
 	node := w.Node(name)
 	if node == nil {
-		return &Cause{Of: OfNode, Code: string(rules.NodeMissing), Node: name,
+		return &Reason{Of: OfNode, Code: string(rules.NodeMissing), Node: name,
 			Message: fmt.Sprintf("it is bound to %s, and there is no such node", name),
 			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: `kubectl delete pod -n %s %s`. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	}
-	c := &Cause{Of: OfNode, Code: "NodeNotReady", Node: name, Since: w.notReadySince(ledger.NodeName(name)),
+	c := &Reason{Of: OfNode, Code: "NodeNotReady", Node: name, Since: w.notReadySince(ledger.NodeName(name)),
 		Message: fmt.Sprintf("its node %s is not ready, so that nothing starts or ends there", name),
 		Do:      w.adviceOnDead(node)}
 	if !w.kubeletLives(node) { // else the advice begins with it
 		c.Do = "See why: `kubectl describe node " + name + "`. " + c.Do
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionFalse && condition.Message != "" {
-			c.Message += ": " + shortened(condition.Message, "")
-		}
-	}
+	c.Message += kubeletsWords(node, corev1.ConditionFalse)
 	if is, _ := w.leads(kubeControllerManager); is == lapsed && w.detacherDown() == nil { // else the advice says so
 		c.Do = "Have kube-controller-manager run, without which no pod is deleted or made again: its Lease in kube-system is over. " + c.Do
 	}
 	return c
+}
+
+// kubeletsWords are the words of a condition Ready with one of the statuses, behind a colon; empty: none.
+func kubeletsWords(n *corev1.Node, statuses ...corev1.ConditionStatus) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && slices.Contains(statuses, c.Status) && c.Message != "" {
+			return ": " + shortened(c.Message, "")
+		}
+	}
+	return ""
 }
 
 // whoMakesAnother names the controller that makes a pod again when it is gone.
@@ -746,12 +731,12 @@ func deletedAt(p *corev1.Pod) time.Time {
 
 // terminatingCause says why a pod that is being deleted does not go: its node is gone or not ready, and no
 // kubelet ends it, or its kubelet says that it can't. Nil if the kubelet ends the pod.
-func (w *World) terminatingCause(p *corev1.Pod) *Cause {
+func (w *World) terminatingCause(p *corev1.Pod) *Reason {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return w.notEndedCause(p)
 	}
-	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: w.terminatingSince(p)}
+	c := &Reason{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: deletedAt(p)}
 	node := w.Node(name)
 	switch {
 	case (node == nil || outOfService(node)) && len(p.Finalizers) > 0:
@@ -776,22 +761,14 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 
 // notEndedCause quotes a kubelet's failure to end a pod that is being deleted; nil where there is no
 // complaint since the deletion.
-func (w *World) notEndedCause(p *corev1.Pod) *Cause {
+func (w *World) notEndedCause(p *corev1.Pod) *Reason {
 	e := w.Evidence.complaint(p.UID)
 	if e == nil || eventTime(e).Before(deletedAt(p)) {
 		return nil
 	}
-	return &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e),
+	return &Reason{Of: OfMount, Code: e.Reason, Since: firstTime(e),
 		Message: fmt.Sprintf("%s is Terminating on %s, whose kubelet can't end it: %s", p.Name, p.Spec.NodeName, shortened(e.Message, e.Reason)),
 		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
-}
-
-func (w *World) terminatingSince(p *corev1.Pod) time.Time {
-	since := deletedAt(p)
-	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {
-		since = notReady
-	}
-	return since
 }
 
 func ofStatefulSet(p *corev1.Pod) bool {

@@ -21,7 +21,7 @@ type Storage struct {
 	Phase     string `json:"phase"`
 	Answer    string `json:"answer"`
 	// Cause is its problem; nil when there is none.
-	Cause *Cause `json:"cause,omitempty"`
+	Cause *Reason `json:"cause,omitempty"`
 	// Reasons are its problems at every node.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Volume is nil while there is none, or it never needs an attachment.
@@ -37,7 +37,7 @@ type PodNeed struct {
 	Node        string    `json:"node,omitempty"`
 	State       string    `json:"state"`
 	Reasons     []Reason  `json:"reasons,omitempty"`
-	Cause       *Cause    `json:"cause,omitempty"`
+	Cause       *Reason   `json:"cause,omitempty"`
 	Answer      string    `json:"answer"`
 	Terminating bool      `json:"terminating,omitempty"`
 	// Since is the start of the pod's wait because of Cause, which may be older than the pod.
@@ -54,7 +54,7 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	if out.Cause == nil {
 		out.Cause = w.deletingCause(c, out.Pods)
 	}
-	w.storageCause(&out)
+	storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -69,8 +69,8 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 		}
 		if now := w.Claim(fact.Claim.Namespace, fact.Claim.Name); w.ofEarlierClaim(pv) && now.Spec.VolumeName == pv.Name {
 			out.Reasons = w.reasonsIn(now.Namespace, rules.Verdict{Reasons: []rules.Reason{{Code: rules.ClaimLost, Claim: now.Name}}}, nil)
-			out.Cause = out.Reasons[0].Cause()
-			out.Answer = "can be used by nobody: " + sentence(out.Cause.Message)
+			out.Cause = &out.Reasons[0]
+			out.Answer = "can be used by nobody: " + Sentence(out.Cause.Message)
 			return out
 		}
 		if w.ofEarlierClaim(pv) {
@@ -79,7 +79,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 		}
 		w.addPods(&out, fact.Claim)
 	}
-	w.storageCause(&out)
+	storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -132,33 +132,25 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 }
 
 // storageCause finds a volume's problem: for all its users, or at the node that it can't leave.
-func (w *World) storageCause(out *Storage) {
-	var r *Reason
+func storageCause(out *Storage) {
 	switch {
 	case out.Cause != nil:
-		return
 	case len(out.Reasons) > 0:
-		r = &out.Reasons[0]
+		out.Cause = &out.Reasons[0]
 	case out.Volume != nil && out.Volume.Reason != nil:
-		r = out.Volume.Reason
-		if c := w.componentCause(r, out.Volume.Driver); c != nil {
-			out.Cause = c
-			return
-		}
+		out.Cause = out.Volume.Reason
 	default:
 		if out.Cause = podsCause(out.Pods); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
 			}
 		}
-		return
 	}
-	out.Cause = r.Cause()
 }
 
 // podsCause is the wait of the first pod that waits for a volume; nil when there is no such pod. A pod that
 // lacks a claim does not wait for another claim of the same name.
-func podsCause(pods []PodNeed) *Cause {
+func podsCause(pods []PodNeed) *Reason {
 	for _, p := range pods {
 		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(rules.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
 			return p.Cause
@@ -168,14 +160,9 @@ func podsCause(pods []PodNeed) *Cause {
 }
 
 func userOfDeadNode(pods []PodNeed) *PodNeed {
-	return firstUser(pods, func(p *PodNeed) bool { return p.Cause.Of == OfNode && p.State != PodFinished })
-}
-
-// firstUser is the first pod with a cause of a kind; nil: none.
-func firstUser(pods []PodNeed, is func(*PodNeed) bool) *PodNeed {
 	for i := range pods {
-		if pods[i].Cause != nil && is(&pods[i]) {
-			return &pods[i]
+		if p := &pods[i]; p.Cause != nil && p.Cause.Of == OfNode && p.State != PodFinished {
+			return p
 		}
 	}
 	return nil
@@ -183,13 +170,13 @@ func firstUser(pods []PodNeed, is func(*PodNeed) bool) *PodNeed {
 
 // deletingCause is for a claim that is being deleted while a pod still uses it: it names the loss when the
 // pod ends. Nil for other claims.
-func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
+func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Reason {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.Node == "" }) // pods without a node keep no claim
 	if c.DeletionTimestamp == nil || len(pods) == 0 {
 		return nil
 	}
 	lost := w.dataGoesToo(c)
-	out := &Cause{Of: OfVolume, Code: string(rules.ClaimDeleting), Since: c.DeletionTimestamp.Time,
+	out := &Reason{Of: OfVolume, Code: string(rules.ClaimDeleting), Since: c.DeletionTimestamp.Time,
 		Message: fmt.Sprintf("it is being deleted, and is kept only while %s uses it; it is gone once that ends%s", pods[0].Who, lost),
 		Do:      "Nothing brings a claim back that is being deleted: make another one before the pod ends"}
 	if lost != "" {
@@ -201,13 +188,13 @@ func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *
 func answerStorage(s *Storage) string {
 	switch {
 	case s.Cause != nil && s.Cause.Code == string(rules.ClaimDeleting) && len(s.Pods) > 0:
-		return strings.TrimPrefix(sentence(s.Cause.Message), "it ")
+		return strings.TrimPrefix(Sentence(s.Cause.Message), "it ")
 	case s.Cause != nil && s.Cause.Of == OfClaim:
-		return strings.TrimPrefix(sentence(s.Cause.Message), "claim "+s.Name+" ")
+		return strings.TrimPrefix(Sentence(s.Cause.Message), "claim "+s.Name+" ")
 	case len(s.Reasons) > 0 && s.Reasons[0].Code == NotVisible:
-		return fmt.Sprintf("is %s, and %s", s.Phase, sentence(s.Reasons[0].Message))
+		return fmt.Sprintf("is %s, and %s", s.Phase, Sentence(s.Reasons[0].Message))
 	case len(s.Reasons) > 0 && s.Phase != string(corev1.ClaimPending):
-		return "can be used by nobody: " + sentence(messages(s.Reasons))
+		return "can be used by nobody: " + Sentence(messages(s.Reasons))
 	}
 	v := s.Volume
 	switch {
@@ -246,7 +233,7 @@ func answerStorage(s *Storage) string {
 	if more > 0 {
 		fmt.Fprintf(&b, ". %d more %s for it", more, verb(more, "waits", "wait"))
 	}
-	return sentence(b.String())
+	return Sentence(b.String())
 }
 
 func whoWaits(s *Storage) string {

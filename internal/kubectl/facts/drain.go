@@ -45,7 +45,7 @@ type DrainPlan struct {
 	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down   []Cause  `json:"down,omitempty"`
+	Down   []Reason `json:"down,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
@@ -106,12 +106,6 @@ type DrainPod struct {
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
 }
 
-func (p *DrainPod) note(text string) {
-	if text != "" {
-		p.Note = strings.TrimPrefix(p.Note+"; "+text, "; ")
-	}
-}
-
 // DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
 // the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
@@ -159,7 +153,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		plan.Volumes = w.roomFor(pod, rules.PodRequest(after.Snapshot, after.PodFact(pod)))
 		if why := w.doubted(pod, node); why != "" {
-			plan.note(why)
+			plan.Note = strings.TrimPrefix(plan.Note+"; "+why, "; ")
 			out.Waits++
 		} else if to, verdicts := try.place(pod); to != "" {
 			plan.To = to
@@ -249,10 +243,10 @@ func anyNotVisible(groups []NodesVerdict) bool {
 
 // downFor are the components that pods need to get a node or volumes, and that are down: their schedulers,
 // the controller, the attachers.
-func (w *World) downFor(pods []*corev1.Pod) []Cause {
-	var list []Cause
-	add := func(c *Cause) {
-		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+func (w *World) downFor(pods []*corev1.Pod) []Reason {
+	var list []Reason
+	add := func(c *Reason) {
+		if c != nil && !slices.ContainsFunc(list, func(o Reason) bool { return o.Message == c.Message }) {
 			list = append(list, *c)
 		}
 	}
@@ -360,9 +354,6 @@ func (w *World) tied(p *corev1.Pod) []string {
 }
 
 func (w *World) noteOf(p *corev1.Pod) string {
-	if p == nil {
-		return ""
-	}
 	var notes []string
 	if metav1.GetControllerOf(p) == nil {
 		notes = append(notes, "no controller makes it again")
@@ -411,12 +402,6 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-// DrainMove is a pod that may leave its node now, and the node that would suit its volumes best.
-type DrainMove struct {
-	Pod *corev1.Pod
-	To  string
-}
-
 // DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
 // would not leave this node.
 type DrainStay struct {
@@ -429,13 +414,13 @@ type DrainStay struct {
 type DrainNow struct {
 	// Moves are pods with room for their volumes elsewhere, in the order of eviction: first the pods that
 	// the fewest nodes suit, then the older. All fit at once.
-	Moves []DrainMove
+	Moves []*corev1.Pod
 	// Stay are the pods that would find no room now, with the reason.
 	Stay []DrainStay
 	// Kept: room is kept first for pods that are about to be placed.
 	Kept bool
 	// Down are the components that pods need to get their volumes elsewhere, and that are down.
-	Down []Cause
+	Down []Reason
 }
 
 // DrainAsk is a drain's question at one moment.
@@ -487,7 +472,7 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if why := w.doubted(pod, ask.Node); why != "" {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
 		} else if to, verdicts := try.place(s); to != "" {
-			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
+			out.Moves = append(out.Moves, pod)
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}
@@ -523,11 +508,7 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	if w.Now.Sub(p.DeletionTimestamp.Time) > comesBackWithin {
 		return false
 	}
-	since := p.DeletionTimestamp.Time
-	if grace := p.DeletionGracePeriodSeconds; grace != nil {
-		since = since.Add(-time.Duration(*grace) * time.Second)
-	}
-	return w.NextOf(p, since) == nil
+	return w.NextOf(p, deletedAt(p)) == nil
 }
 
 // waitsForNode says whether a pod with volumes is about to be placed. It is not if its scheduler refuses it
@@ -602,7 +583,8 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	}
 	for _, id := range at.At() {
 		v := w.Snapshot.Volume(id)
-		there := VolumeThere{Volume: id.String(), Why: w.whyThere(v, v.NodeVolume(name))}
+		there := VolumeThere{Why: w.whyThere(v, v.NodeVolume(name))}
+		there.Volume, _ = w.named(v)
 		if there.Why == "" {
 			ticket := w.keptBy(v.NodeVolume(name))
 			if ticket == nil {
@@ -610,9 +592,6 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 			}
 			there.Ticket = ticket.ID.String()
 			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
-		}
-		if names := v.PVs(); len(names) > 0 {
-			there.Volume = names[0]
 		}
 		for _, u := range v.NodeVolume(name).Users {
 			if u.Pod != "" {
@@ -758,7 +737,7 @@ func claimNames(p *corev1.Pod) []string {
 	return list
 }
 
-// answerDrain says in a few sentences what keeps the node's pods, tickets and volumes there.
+// answerDrain names the obstacles of the node's pods, tickets and volumes in a few sentences.
 func answerDrain(p *DrainPlan) string {
 	var parts []string
 	say := func(n int, format string, args ...any) {

@@ -35,11 +35,6 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// AnyNotReady says whether a node is not ready.
-func AnyNotReady(nodes []*corev1.Node) bool {
-	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
-}
-
 // Ready says whether a node is ready by its own status.
 func Ready(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) }
 
@@ -47,11 +42,13 @@ func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == status })
 }
 
-// RenewalSeen is when the API server received the last renewal of a Lease, by its own clock, to the second;
-// false where it has not noted that.
-func RenewalSeen(l *coordinationv1.Lease) (time.Time, bool) {
-	renewed, _ := lastWrite(l, "renewTime")
-	return renewed.at, !renewed.at.IsZero()
+// renewal is when a Lease was last renewed: by the API server's own clock, to the second, where it has noted
+// that.
+func renewal(l *coordinationv1.Lease) (at time.Time, noted bool) {
+	if written, _ := lastWrite(l, "renewTime"); !written.at.IsZero() {
+		return written.at, true
+	}
+	return renewedAt(l), false
 }
 
 const kubeletLease = 40 * time.Second
@@ -61,16 +58,8 @@ func renews(l *coordinationv1.Lease, now time.Time) bool {
 	if l.Spec.LeaseDurationSeconds != nil {
 		valid = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 	}
-	return now.Sub(kubeletRenewedAt(l)) <= valid
-}
-
-// kubeletRenewedAt is when a kubelet last renewed its Lease: by the API server's clock where possible,
-// since the comparison uses that clock.
-func kubeletRenewedAt(l *coordinationv1.Lease) time.Time {
-	if at, seen := RenewalSeen(l); seen {
-		return at
-	}
-	return renewedAt(l)
+	at, _ := renewal(l)
+	return now.Sub(at) <= valid
 }
 
 // kubeletLives says whether the kubelet of a node that is not ready still runs, ends pods and unmounts. It
@@ -131,9 +120,10 @@ func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return 1
 	}
-	renewed, bearable := l.Spec.RenewTime.Time, lateByTwoClocks
-	if at, seen := RenewalSeen(l); seen {
-		renewed, bearable = at, lateByOneClock
+	bearable := lateByTwoClocks
+	renewed, noted := renewal(l)
+	if noted {
+		bearable = lateByOneClock
 	}
 	late := now.Sub(renewed) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
 	if late <= bearable {

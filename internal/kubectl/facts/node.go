@@ -20,18 +20,8 @@ import (
 // Slots is how one driver's slots at one node are taken. Used, Kept, Leaving, Unknown and Reserved add up
 // to the controller's count.
 type Slots struct {
-	Node  string `json:"node"`
-	Ready bool   `json:"ready"`
-	// NotVisible: nodes may not be listed. It is unknown whether this node is ready, and Ready is true.
-	NotVisible bool `json:"notVisible,omitempty"`
-	// Missing: there is no such Node, but its machine may still have volumes. It is not ready, and its free
-	// slots serve no pod.
-	Missing bool `json:"missing,omitempty"`
-	// Cordoned and OutOfService keep new pods away: spec.unschedulable, and the taint
-	// node.kubernetes.io/out-of-service.
-	Cordoned     bool   `json:"cordoned,omitempty"`
-	OutOfService bool   `json:"outOfService,omitempty"`
-	Driver       string `json:"driver"`
+	NodeState
+	Driver string `json:"driver"`
 	// Registered: the node's CSINode lists the driver. Without that nothing is placed there.
 	Registered bool `json:"registered"`
 	// Limit is the CSINode's limit after the policy; absent when there is none.
@@ -109,14 +99,19 @@ func (w *World) ListSlots() []Slots {
 
 // NodeState is the part of a node's state that decides whether volumes come and go there.
 type NodeState struct {
-	Node         string    `json:"node"`
-	Ready        bool      `json:"ready"`
-	NotVisible   bool      `json:"notVisible,omitempty"`
-	Since        time.Time `json:"since,omitzero"`
-	Cordoned     bool      `json:"cordoned,omitempty"`
-	OutOfService bool      `json:"outOfService,omitempty"`
-	Missing      bool      `json:"missing,omitempty"`
-	Zone         string    `json:"zone,omitempty"`
+	Node  string    `json:"node"`
+	Ready bool      `json:"ready"`
+	Since time.Time `json:"since,omitzero"` // when it became not ready
+	// NotVisible: nodes may not be listed. It is unknown whether this node is ready, and Ready is true.
+	NotVisible bool `json:"notVisible,omitempty"`
+	// Missing: there is no such Node, but its machine may still have volumes. It is not ready, and its free
+	// slots serve no pod.
+	Missing bool `json:"missing,omitempty"`
+	// Cordoned and OutOfService keep new pods away: spec.unschedulable, and the taint
+	// node.kubernetes.io/out-of-service.
+	Cordoned     bool   `json:"cordoned,omitempty"`
+	OutOfService bool   `json:"outOfService,omitempty"`
+	Zone         string `json:"zone,omitempty"`
 }
 
 // ListNodes lists the existing nodes, and missing nodes with volumes.
@@ -175,10 +170,8 @@ func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 
 func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	nv := w.nodeVolume(v, p)
-	out := SlotVolume{Volume: v.ID.String(), State: nv.State, Users: nv.Users, Slot: slotUsed}
-	if names := v.PVs(); len(names) > 0 {
-		out.Volume, out.Claim = names[0], w.claimOf(names[0])
-	}
+	out := SlotVolume{State: nv.State, Users: nv.Users, Slot: slotUsed}
+	out.Volume, out.Claim = w.named(v)
 	switch {
 	case nv.State == stateReserved, nv.State == stateAsked, nv.State == stateQueued && nv.Attachment == "":
 		out.Slot = slotReserved
@@ -229,11 +222,7 @@ func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
 
 func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume) Slots {
 	slices.SortFunc(volumes, func(a, b SlotVolume) int { return cmp.Compare(a.Volume, b.Volume) })
-	out := Slots{
-		Node: string(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
-	}
-	state := w.nodeState(n.Name)
-	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService, out.Missing = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService, state.Missing
+	out := Slots{NodeState: w.nodeState(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes}
 	for _, v := range volumes {
 		switch v.Slot {
 		case slotUsed:
@@ -273,7 +262,7 @@ type NodeView struct {
 	KubeletLives bool      `json:"kubeletLives,omitempty"`
 	Since        time.Time `json:"since,omitzero"`
 	Answer       string    `json:"answer"`
-	Cause        *Cause    `json:"cause,omitempty"`
+	Cause        *Reason   `json:"cause,omitempty"`
 	Pods         int       `json:"pods"`
 	// PodsNotVisible: pods may not be listed in all namespaces, and there may be more.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
@@ -292,12 +281,12 @@ type NodeView struct {
 	Kept []Volume `json:"kept,omitempty"`
 	// Waiting are the node's waiters, the longest first: pods and tickets that should have their volumes
 	// there and don't.
-	Waiting []NodeWaiter `json:"waiting,omitempty"`
+	Waiting []Wait `json:"waiting,omitempty"`
 	// Word is moorage-node's report there; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
 	// holds is why the first Terminating pod with volumes there does not end.
-	holds *Cause
+	holds *Reason
 }
 
 // ExplainNode says how a node serves its volumes, and names its waiters.
@@ -322,7 +311,11 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 		out.Word = &word
 	}
 	if out.Ready {
-		out.Waiting = w.waitingFor(n)
+		for _, wait := range w.waitsAt(func(node string) bool { return node == n.Name }) {
+			if wait.Reason != nil || wait.State == PodWaitsForVolumes {
+				out.Waiting = append(out.Waiting, wait)
+			}
+		}
 	}
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
@@ -381,39 +374,30 @@ func (x *NodeView) add(w *World, p *corev1.Pod) {
 	}
 }
 
-func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
+func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Reason {
 	if !x.Ready {
 		return w.notReadyCause(n, x)
 	}
 	if outOfService(n) {
-		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
+		return &Reason{Of: OfNode, Code: "OutOfServiceTaint",
 			Message: fmt.Sprintf("it still has the taint %s, which keeps every pod away and is never removed by itself", corev1.TaintNodeOutOfService),
 			Do:      "When the machine is in order again: " + untaint(n.Name)}
 	}
 	for _, s := range x.Slots {
 		if !s.Registered {
-			return &Cause{Of: OfMount, Code: "DriverNotRegistered", Message: "driver " + s.Driver + " is not registered there", Changes: w.adviceOn("DriverNotRegistered").Changes, Do: w.adviceOn("DriverNotRegistered").Do}
+			return &Reason{Of: OfMount, Code: "DriverNotRegistered", Message: "driver " + s.Driver + " is not registered there", Changes: w.adviceOn("DriverNotRegistered").Changes, Do: w.adviceOn("DriverNotRegistered").Do}
 		}
 	}
 	if len(x.Kept) > 0 {
-		r := x.Kept[0].Reason
-		if c := w.componentCause(r, x.Kept[0].Driver); c != nil {
-			return c
-		}
-		return r.Cause()
+		return x.Kept[0].Reason
 	}
 	return nil
 }
 
 // notReadyCause is for a node that is not ready. The remedy for a dead node appears only where something
 // waits for it.
-func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
-	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready"}
-	for _, condition := range n.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Message != "" {
-			c.Message += ": " + shortened(condition.Message, "")
-		}
-	}
+func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Reason {
+	c := &Reason{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready" + kubeletsWords(n, corev1.ConditionFalse, corev1.ConditionUnknown)}
 	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == rules.DetachFailed })
 	switch {
 	case failing >= 0 && w.givesUp(n):
@@ -442,7 +426,7 @@ func answerNode(x *NodeView) string {
 	}
 	switch {
 	case x.Cause != nil:
-		return "is ready, but " + sentence(x.Cause.Message)
+		return "is ready, but " + Sentence(x.Cause.Message)
 	case len(full) > 0 && x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
 	case len(full) > 0:
@@ -503,46 +487,6 @@ func podsOf(x *NodeView) string {
 		return Count(x.Pods, "pod") + " of those that may be seen"
 	}
 	return Count(x.Pods, "pod")
-}
-
-// NodeWaiter is a pod or ticket that waits for a node, with the reason.
-type NodeWaiter struct {
-	Who   Requester `json:"who"`
-	Code  string    `json:"code"`
-	Since time.Time `json:"since,omitzero"`
-}
-
-func (w *World) waitingFor(n *corev1.Node) []NodeWaiter {
-	var list []NodeWaiter
-	add := func(who Requester, code string, since time.Time) {
-		if !slices.ContainsFunc(list, func(other NodeWaiter) bool { return other.Who == who }) {
-			list = append(list, NodeWaiter{who, code, since})
-		}
-	}
-	for _, p := range w.Pods {
-		who := Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
-		if p.Spec.NodeName != n.Name {
-			continue
-		}
-		if wait, ok := w.podWait(p); ok && wait.State == PodWaitsForVolumes {
-			add(who, wait.Code, wait.Since)
-		}
-	}
-	queues := map[ledger.NodeName]*rules.Queue{}
-	for _, t := range w.Tickets {
-		if t.Node() != n.Name {
-			continue
-		}
-		ticket := w.ticket(t, queues)
-		who := Requester{Kind: "VolumeTicket", Namespace: t.Namespace, Name: t.Name}
-		if len(ticket.Reasons) > 0 {
-			add(who, ticket.Reasons[0].Code, ticket.Since)
-		}
-	}
-	slices.SortFunc(list, func(a, b NodeWaiter) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
-	})
-	return list
 }
 
 // isAt says whether a volume is, or may be, at a node: a request alone does not count.

@@ -88,8 +88,8 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 			out.Unread = append(out.Unread, v.Unknown)
 		}
 	}
-	for _, has := range w.hasOf(object) {
-		if has.Odd() {
+	for i := range object.Status.Volumes {
+		if has, ok := w.has(name, &object.Status.Volumes[i]); ok && has.Odd() {
 			out.Has = append(out.Has, has)
 		}
 	}
@@ -109,8 +109,8 @@ func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes)
 		}
 		id := ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}
 		call := UnansweredCall{Driver: a.Driver, Volume: id.String(), Message: a.Message}
-		if known := w.Snapshot.Volume(id); known != nil && len(known.PVs()) > 0 {
-			call.Volume = known.PVs()[0]
+		if known := w.Snapshot.Volume(id); known != nil {
+			call.Volume, _ = w.named(known)
 		}
 		list = append(list, call)
 	}
@@ -143,16 +143,6 @@ func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
 	return now
 }
 
-func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
-	var list []NodeHas
-	for i := range object.Status.Volumes {
-		if has, ok := w.has(ledger.NodeName(object.Name), &object.Status.Volumes[i]); ok {
-			list = append(list, has)
-		}
-	}
-	return list
-}
-
 // has is a volume of the report, compared with the API; false where it is not there, or was there in
 // another boot.
 func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool) {
@@ -182,9 +172,7 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 	var at *ledger.NodeVolume
 	if known := w.Snapshot.Volume(id); known != nil {
 		at = known.NodeVolume(name)
-		if names := known.PVs(); len(names) > 0 {
-			out.Volume, out.Claim = names[0], w.claimOf(names[0])
-		}
+		out.Volume, out.Claim = w.named(known)
 	}
 	if node := w.nodes[name]; node != nil {
 		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, convert.UniqueName(id))

@@ -38,7 +38,7 @@ type Pod struct {
 	// Answer is the explanation in a sentence that begins after the pod's name.
 	Answer string `json:"answer"`
 	// Cause is why it does not run; nil when no cause is known.
-	Cause *Cause `json:"cause,omitempty"`
+	Cause *Reason `json:"cause,omitempty"`
 	// Note has further facts, such as that Moorage does not place it.
 	Note string `json:"note,omitempty"`
 	// Volumes are the volumes that can need an attachment.
@@ -97,7 +97,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.State = stateOfPod(&out, fact, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
 	if notes := w.deletingClaims(p); len(notes) > 0 {
-		out.Note = sentence(strings.Join(notes, "; "))
+		out.Note = Sentence(strings.Join(notes, "; "))
 	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
 		out.Note = notPlaced
@@ -168,16 +168,16 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 // answer explains a Pod in a sentence or two, for the place after its name.
 func answer(p *Pod) string {
 	if p.Cause != nil && p.Cause.Code == "Finalizer" {
-		return strings.TrimPrefix(sentence(p.Cause.Message), "it ")
+		return strings.TrimPrefix(Sentence(p.Cause.Message), "it ")
 	}
 	if p.Cause != nil && p.Terminating {
-		return strings.TrimPrefix(sentence(p.Cause.Message), p.Name+" ")
+		return strings.TrimPrefix(Sentence(p.Cause.Message), p.Name+" ")
 	}
 	if p.Cause != nil && p.Phase == "Running" && p.Cause.Of == OfContainer {
-		return "is not ready: " + sentence(p.Cause.Message)
+		return "is not ready: " + Sentence(p.Cause.Message)
 	}
 	if p.Cause != nil && p.Phase != "Running" {
-		return "does not run: " + sentence(p.Cause.Message)
+		return "does not run: " + Sentence(p.Cause.Message)
 	}
 	switch {
 	case p.State == PodFinished:
@@ -190,8 +190,8 @@ func answer(p *Pod) string {
 		return fmt.Sprintf("may run: there is no node %s, and nobody can say whether its machine still runs it%s.", p.Node, volumesCount(p))
 	case !p.NodeReady:
 		return fmt.Sprintf("may run: %s is not ready, and nobody can say whether it still runs there%s.", p.Node, volumesCount(p))
-	case p.Phase == "Running" && p.Cause != nil && p.Cause.Code == string(rules.HeldElsewhere):
-		return fmt.Sprintf("runs at %s, and %s", p.Node, sentence(p.Cause.Message))
+	case p.Phase == "Running" && p.Cause != nil:
+		return fmt.Sprintf("runs at %s, and %s", p.Node, Sentence(p.Cause.Message))
 	case p.Phase == "Running":
 		return fmt.Sprintf("runs at %s%s.", p.Node, withVolumes(p))
 	}
@@ -294,13 +294,7 @@ func Count(n int, noun string) string {
 
 // blind says whether a kind is unseen that a bound pod's volumes are computed from.
 func (w *World) blind() bool {
-	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool {
-		switch u.Resource {
-		case "persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "persistentvolumeclaims":
-			return u.Namespace == ""
-		}
-		return false
-	})
+	return slices.ContainsFunc([]string{"persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "persistentvolumeclaims"}, w.unseen)
 }
 
 // toldVolumes are the pod's volumes by the controller's annotation on the pod. A user that may read only
@@ -332,7 +326,7 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			// v.Node is the pod's own, and the reason may be about another node.
 			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
-				Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
+				Of: OfVolume, Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
 			}}
 		}
 		list = append(list, out)
@@ -340,9 +334,9 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 	return list, true
 }
 
-// PodWait is a pod with volumes that waits: for the volumes, for a node that can take them, for its own
-// dead node, or for something else at its start.
-type PodWait struct {
+// Wait is a waiting pod with volumes, or a waiting VolumeTicket. A pod waits for the volumes, for a node that
+// can take them, for its own dead node, or for something else at its start.
+type Wait struct {
 	Who    Requester `json:"who"`
 	Node   string    `json:"node,omitempty"`
 	State  string    `json:"state"`
@@ -350,44 +344,65 @@ type PodWait struct {
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
 	// Behind is the node, not ready or gone, that it waits for; empty: none.
-	Behind    string `json:"behind,omitempty"`
-	Explained Pod    `json:"-"`
+	Behind    string  `json:"behind,omitempty"`
+	Explained Pod     `json:"-"` // a pod's
+	Reason    *Reason `json:"-"` // a ticket's
 }
 
-// PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a live kubelet:
+// PodAtDeadNode is the state of a Wait at a node that is gone, or not ready and without a live kubelet:
 // no kubelet starts the pod, ends it, or unmounts its volumes there.
 const PodAtDeadNode = "AtDeadNode"
 
-// PodNotStarting is the state of a PodWait with mountable volumes that another obstacle keeps from
+// PodNotStarting is the state of a Wait with mountable volumes that another obstacle keeps from
 // starting for long, such as a missing ConfigMap.
 const PodNotStarting = "NotStarting"
 
-// ListWaits lists the waiting pods with volumes, the longest first. A pod at a dead node waits in any
-// phase: its volumes can't leave, and a StatefulSet makes no other pod while this one is Terminating.
-func (w *World) ListWaits() []PodWait {
-	var list []PodWait
+// ListWaits lists the waiting tickets, and the waiting pods with volumes, the longest first. A pod at a dead
+// node waits in any phase: its volumes can't leave, and a StatefulSet makes no other pod while this one is
+// Terminating.
+func (w *World) ListWaits() []Wait { return w.waitsAt(func(string) bool { return true }) }
+
+// waitsAt is ListWaits for certain nodes, and for pods and tickets without a node.
+func (w *World) waitsAt(is func(node string) bool) []Wait {
+	var list []Wait
 	for _, p := range w.Pods {
+		if !is(p.Spec.NodeName) {
+			continue
+		}
 		if wait, ok := w.podWait(p); ok {
 			list = append(list, wait)
 		}
 	}
-	slices.SortFunc(list, func(a, b PodWait) int {
+	queues := map[ledger.NodeName]*rules.Queue{}
+	for _, object := range w.Tickets {
+		if !is(object.Node()) {
+			continue
+		}
+		if t := w.ticket(object, queues); len(t.Reasons) > 0 {
+			r := &t.Reasons[0]
+			list = append(list, Wait{
+				Who: Requester{Kind: "VolumeTicket", Namespace: t.Namespace, Name: t.Name}, Node: t.Node, State: t.State, Code: r.Code,
+				Answer: "waits: " + Sentence(r.Message), Since: t.Since, Behind: w.behind(r.Node), Reason: r,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b Wait) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
 	})
 	return list
 }
 
 // podWait is the wait of a pod; false where it does not wait, or has no volume that needs an attachment.
-func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
+func (w *World) podWait(p *corev1.Pod) (Wait, bool) {
 	dead := w.atDeadNode(p)
 	if !dead && p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) || len(p.Spec.SchedulingGates) > 0 {
-		return PodWait{}, false
+		return Wait{}, false
 	}
 	x := w.ExplainPod(p)
 	if x.State == PodFinished {
-		return PodWait{}, false
+		return Wait{}, false
 	}
-	wait := PodWait{
+	wait := Wait{
 		Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, State: x.State,
 		Code: firstCode(&x), Answer: x.Answer, Since: waitsSince(p), Explained: x,
 	}
@@ -397,7 +412,7 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	case x.State == PodReady && (x.Cause != nil || w.Now.Sub(waitsSince(p)) > LongWait):
 		wait.State = PodNotStarting
 	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode:
-		return PodWait{}, false
+		return Wait{}, false
 	}
 	if x.Cause != nil {
 		wait.Code, wait.Since = x.Cause.Code, becauseSince(x.Cause, p)
@@ -420,7 +435,7 @@ func (w *World) behind(node string) string {
 
 // becauseSince is since when a pod waits because of a cause. A cause, such as a dead node, may be older
 // than the pod's wait.
-func becauseSince(c *Cause, p *corev1.Pod) time.Time {
+func becauseSince(c *Reason, p *corev1.Pod) time.Time {
 	since := c.Since
 	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
 		since = waits

@@ -18,11 +18,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Reason is one reason of a wait or a refusal.
+// Reason is one reason of a wait or a refusal, or why something does not run: one sentence, and the remedy.
 type Reason struct {
+	// Of names the kind of object that it is about, by a constant such as OfVolume.
+	Of string `json:"of"`
+	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
+	// otherwise Kubernetes' own reason.
 	Code    string     `json:"code"`
 	Message string     `json:"message"`
-	Node    string     `json:"node,omitempty"`
+	Node    string     `json:"node,omitempty"` // the node that it is about
 	Holder  *Requester `json:"holder,omitempty"`
 	// Policy is the AttachPolicy with the limit that is reached.
 	Policy string    `json:"policy,omitempty"`
@@ -34,11 +38,6 @@ type Reason struct {
 	// Changes says what will change it, and Do what a person can do; both are from docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
-}
-
-// Cause makes a cause of a reason.
-func (r *Reason) Cause() *Cause {
-	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Node: r.Node, Changes: r.Changes, Do: r.Do, Since: r.Since, Tried: r.Tried}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -55,6 +54,11 @@ func (r Requester) String() string {
 		kind = "ticket "
 	}
 	return kind + r.Namespace + "/" + r.Name
+}
+
+// Ref is the requester in a reference, such as pod/shop/db-0.
+func (r Requester) Ref() string {
+	return strings.Replace(r.String(), " ", "/", 1)
 }
 
 // Names names requesters, as messages do.
@@ -102,10 +106,11 @@ func (w *World) reason(r rules.Reason, pod *corev1.Pod) Reason {
 	message, until := w.message(r)
 	c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver)
 	if c != nil {
-		return Reason{Code: c.Code, Message: c.Message, Node: string(r.Node), Since: c.Since, Do: c.Do}
+		c.Node = string(r.Node)
+		return *c
 	}
 	reason := Reason{
-		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
+		Of: OfVolume, Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
 		Since: w.since(r, pod), Tried: w.tried(r), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
 	if va := w.attachment(r.Volume, r.Node); r.Code == rules.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
@@ -176,7 +181,7 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 		what = fmt.Sprintf("whether %s is ready", node)
 	}
 	return Reason{
-		Code: NotVisible, Message: "it is not known " + what + ": you may not list " + resource, Node: string(node), Do: askFor(resource),
+		Of: OfVolume, Code: NotVisible, Message: "it is not known " + what + ": you may not list " + resource, Node: string(node), Do: askFor(resource),
 	}
 }
 
@@ -470,7 +475,7 @@ func (w *World) byLease(name ledger.NodeName) string {
 	return " (it renews its Lease)"
 }
 
-// tellStep is the step of a remaining time in answers: a watched answer is printed again at each change.
+// tellStep is the step of a remaining time in answers: the page is drawn again at each change.
 const tellStep = 10 * time.Second
 
 func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
@@ -483,17 +488,17 @@ func (w *World) givesUp(n *corev1.Node) bool {
 
 // ControllersDown are the components that grant, attach or detach, and that are down; none where they run,
 // or their state is unknown.
-func (w *World) ControllersDown() []Cause {
-	var list []Cause
-	for _, c := range []*Cause{w.nobodyGrants(), w.detacherDown()} {
-		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+func (w *World) ControllersDown() []Reason {
+	var list []Reason
+	for _, c := range []*Reason{w.nobodyGrants(), w.detacherDown()} {
+		if c != nil && !slices.ContainsFunc(list, func(o Reason) bool { return o.Message == c.Message }) {
 			list = append(list, *c)
 		}
 	}
 	return list
 }
 
-func (w *World) detacherDown() *Cause {
+func (w *World) detacherDown() *Reason {
 	return w.componentCause(&Reason{Code: string(rules.NodeUnreachable)}, "")
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/convert"
@@ -27,13 +28,13 @@ type TicketExplanation struct {
 	Ticket
 	Answer string `json:"answer"`
 	// Cause is the first thing that the ticket waits for; nil where its volumes are there.
-	Cause *Cause `json:"cause,omitempty"`
+	Cause *Reason `json:"cause,omitempty"`
 	// Yields says that the ticket gives its volumes up to pods.
 	Yields bool `json:"yields,omitempty"`
 	// Interruptions is how often in a row the ticket has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
 	// Left is about how many seconds are left; 0: the time is over, or the ticket has none. Stopped: the
-	// controller is down, and nobody counts.
+	// controller is down, and does not count.
 	Left    int64 `json:"leftSeconds,omitempty"`
 	Stopped bool  `json:"stopped,omitempty"`
 	// OnDrain is the effect of its node's cordon on the ticket: End or Move; empty: none.
@@ -52,16 +53,10 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	if !ok {
 		return TicketExplanation{}, false
 	}
-	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields()}
-	for _, t := range w.Tickets {
-		if t.Namespace == namespace && t.Name == name {
-			x.ends(t, w.Now)
-			x.Stopped = w.nobodyEnds() != nil
-		}
-	}
+	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields(), Stopped: w.nobodyEnds() != nil}
+	x.ends(w.Ticket(namespace, name), w.Now)
 	if len(x.Reasons) > 0 {
-		first := x.Reasons[0]
-		x.Cause = &Cause{Of: OfVolume, Code: first.Code, Message: first.Message, Changes: first.Changes, Do: first.Do, Since: first.Since}
+		x.Cause = &x.Reasons[0]
 	} else if now.NodeNotReady {
 		x.Cause = w.silentNode(now.Node)
 	} else if now.State == TicketSatisfied {
@@ -73,8 +68,8 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 
 // silentNode is the cause that a node is not ready where a ticket has its volumes: they are attached there,
 // and their users may be gone.
-func (w *World) silentNode(node string) *Cause {
-	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
+func (w *World) silentNode(node string) *Reason {
+	c := &Reason{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
 		Message: "that node is not ready: the volumes stay attached there, and nobody can say whether what uses them still runs",
 		Do:      "See what helps: `kubectl moorage explain node " + node + "`"}
 	switch n := w.Node(node); {
@@ -87,7 +82,7 @@ func (w *World) silentNode(node string) *Cause {
 }
 
 // nobodyEnds says that no controller ends a ticket that has its volumes. Nil where one leads, or that can't be seen.
-func (w *World) nobodyEnds() *Cause {
+func (w *World) nobodyEnds() *Reason {
 	return w.controllerIsDown("until it is back nobody ends the ticket")
 }
 
@@ -116,11 +111,11 @@ func (x *TicketExplanation) answer() string {
 	}
 	switch {
 	case x.State == TicketSatisfied && x.Cause != nil && x.Cause.Of == OfNode:
-		return has + ", and " + sentence(message)
+		return has + ", and " + Sentence(message)
 	case x.State == TicketSatisfied && x.Yielding != "":
 		return has + ", and is asked to " + x.Yielding
 	case x.State == TicketSatisfied && x.Cause != nil:
-		return has + ". But " + sentence(message)
+		return has + ". But " + Sentence(message)
 	case x.State == TicketSatisfied && x.Detached:
 		return has + ", and no node gets them before it ends"
 	case x.State == TicketSatisfied:
@@ -174,18 +169,7 @@ func endsIn(left time.Duration) string {
 	if left == 0 {
 		return "any moment"
 	}
-	return "in about " + lasting(left)
-}
-
-func lasting(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return "in about " + duration.HumanDuration(left)
 }
 
 // ListVolumes lists the volumes that may need an attachment, by claim, then name. With a namespace it
@@ -237,13 +221,8 @@ func (w *World) ListUnbound(namespace string) []Volume {
 				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
 			}
 		}
-		slices.SortFunc(out.Waiting, func(a, b Waiter) int {
-			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
-		})
-		if cause := w.claimCause(c); cause != nil {
-			reason := cause.asReason()
-			out.Reason = &reason
-		}
+		slices.SortFunc(out.Waiting, longerFirst)
+		out.Reason = w.claimCause(c)
 		list = append(list, out)
 	}
 	slices.SortFunc(list, func(a, b Volume) int { return cmp.Compare(a.Claim, b.Claim) })
@@ -280,14 +259,6 @@ type Ticket struct {
 	request rules.Request
 }
 
-// Behind is the node, not ready or gone, that a ticket waits for; empty: it waits for none.
-func (w *World) Behind(t *Ticket) string {
-	if len(t.Reasons) == 0 {
-		return ""
-	}
-	return w.behind(t.Reasons[0].Node)
-}
-
 const (
 	TicketPending   = "Pending"
 	TicketGranted   = "Granted"
@@ -320,8 +291,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*rules.Queue)
 	if queues[t.Node] == nil {
 		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
 	}
-	v := queues[t.Node].Grant(t)
-	return v
+	return queues[t.Node].Grant(t)
 }
 
 // ticket describes a ticket. queues hold the decisions for the nodes' other tickets.
@@ -365,7 +335,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rul
 			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(rules.ClaimUnbound) || out.Reasons[0].Code == string(rules.ClaimMissing)) {
 				first = 1 // only the claim's maker or provisioner can end this reason
 			}
-			out.Reasons = slices.Insert(out.Reasons, first, c.asReason())
+			out.Reasons = slices.Insert(out.Reasons, first, *c)
 		}
 	}
 	kind := v1alpha1.TicketGranted
@@ -404,7 +374,7 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
 		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
 	}
-	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
+	return []Reason{{Of: OfVolume, Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
 // ClaimLabels are a claim's labels; none for a volume without a claim.
@@ -418,10 +388,8 @@ func (w *World) ClaimLabels(claim string) map[string]string {
 
 // TicketLabels are the labels of a VolumeTicket.
 func (w *World) TicketLabels(t Ticket) map[string]string {
-	for _, o := range w.Tickets {
-		if o.Namespace == t.Namespace && o.Name == t.Name {
-			return o.Labels
-		}
+	if o := w.Ticket(t.Namespace, t.Name); o != nil {
+		return o.Labels
 	}
 	return nil
 }
@@ -480,20 +448,10 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 	return c.Key, c.UID, true
 }
 
-// Refuses are the reasons against a ticket that is not written yet, at its node; none: it would be granted.
-func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
-	fact := convert.Ticket(t)
-	fact.Created = w.Now.Unix()
-	verdict := w.Arbiter.Fit(w.Snapshot, rules.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
-	return w.reasonsIn(t.Namespace, verdict, nil)
-}
-
 // TicketNow finds a ticket and describes its present state.
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
-	for _, t := range w.Tickets {
-		if t.Namespace == namespace && t.Name == name {
-			return w.ticket(t, map[ledger.NodeName]*rules.Queue{}), true
-		}
+	if t := w.Ticket(namespace, name); t != nil {
+		return w.ticket(t, map[ledger.NodeName]*rules.Queue{}), true
 	}
 	return Ticket{}, false
 }
@@ -525,7 +483,8 @@ func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Impor
 			}
 		}
 	}
-	return sortedImports(list)
+	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
+	return list
 }
 
 func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSeconds int64) Import {
@@ -549,14 +508,11 @@ func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 	if ticket.Spec.Volumes[0].PersistentVolume == "" {
 		return ""
 	}
-	reasons := w.Refuses(ticket)
+	fact := convert.Ticket(ticket)
+	fact.Created = w.Now.Unix() // it is not written yet
+	reasons := w.reasons(w.Arbiter.Fit(w.Snapshot, rules.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now), nil)
 	if len(reasons) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("as things are its ticket is not granted, and keeps the volume nowhere: %s (%s). See to that before Moorage attaches here, or the volume may be detached", reasons[0].Message, reasons[0].Code)
-}
-
-func sortedImports(list []Import) []Import {
-	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
-	return list
 }

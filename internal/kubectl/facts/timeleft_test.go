@@ -24,7 +24,7 @@ func TestTimeLeftIsTheControllers(t *testing.T) {
 		"not written yet":                 {ttl: 3600, made: 5 * time.Minute, want: "in about 55m"},
 		"behind the clock":                {ttl: 600, written: 300, made: 30 * time.Minute, want: "in about 4m"},
 		"over by the clock alone":         {ttl: 600, written: 540, made: 11 * time.Minute, want: "any moment"},
-		"written a moment ago":            {ttl: 3600, written: 1440, made: 1450 * time.Second, want: "in about 35m50s"},
+		"written a moment ago":            {ttl: 3600, written: 1440, made: 1450 * time.Second, want: "in about 35m"},
 		"another clock than the writer's": {ttl: 3600, written: 360, made: 350 * time.Second, want: "in about 54m"},
 		"renewed":                         {ttl: 3600, written: 3000, made: time.Hour, renewed: time.Minute, want: "in about 59m"},
 		"renewed, and counted":            {ttl: 3600, written: 720, made: 5 * time.Hour, renewed: 14 * time.Minute, seen: true, want: "in about 46m"},

@@ -168,6 +168,14 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 	return out
 }
 
+// named is a volume's key, as of Volume.Key, and its claim; empty: it has none.
+func (w *World) named(v *ledger.Volume) (key, claim string) {
+	if names := v.PVs(); len(names) > 0 {
+		return names[0], w.claimOf(names[0])
+	}
+	return v.ID.String(), ""
+}
+
 // claimOf is the claim that a PersistentVolume belongs to; empty: it has none, or the claim is gone and was
 // made again.
 func (w *World) claimOf(name string) string {
@@ -261,7 +269,7 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 		unseen := notVisible(h.Reason, "", resource)
 		return &unseen
 	}
-	return &Reason{Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
+	return &Reason{Of: OfVolume, Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
 }
 
 // describeWaiters finds the reason that pods bound to a node wait for the volume there, where no hold has a
@@ -318,9 +326,8 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if !va.DetachError.IsZero() {
 		r.Code, r.Detail, r.GRPC = rules.DetachFailed, va.DetachError.Message, va.DetachError.Code
 	}
-	if names := v.PVs(); len(names) > 0 {
-		_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
-	}
+	_, claim := w.named(v)
+	_, r.Claim, _ = strings.Cut(claim, "/")
 	reason := w.reason(r, pod)
 	return &reason
 }
@@ -390,16 +397,16 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	for _, pod := range w.unboundPods(v) {
 		add(ledger.Requester{Namespace: pod.Namespace, Name: pod.Name}, "", waitsSince(pod))
 	}
-	slices.SortFunc(out.Waiting, func(a, b Waiter) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
-	})
+	slices.SortFunc(out.Waiting, longerFirst)
+}
+
+func longerFirst(a, b Waiter) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
 }
 
 func (w *World) askedSince(r Requester) time.Time {
-	for _, t := range w.Tickets {
-		if t.Namespace == r.Namespace && t.Name == r.Name {
-			return t.CreationTimestamp.Time
-		}
+	if t := w.Ticket(r.Namespace, r.Name); t != nil {
+		return t.CreationTimestamp.Time
 	}
 	return time.Time{}
 }

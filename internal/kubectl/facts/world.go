@@ -82,7 +82,7 @@ func NewWorld(o Objects, now time.Time) *World {
 	}
 	l := ledger.New()
 	w.Arbiter.HearsNoNodes = true
-	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
+	w.Arbiter.Cooperative = strings.HasPrefix(w.reporter(), kubeControllerManager)
 	w.holdsKept = w.keepsHolds()
 	if w.forceOff() {
 		l.Apply(now, ledger.NoForceOnTimeout{})
@@ -169,6 +169,16 @@ func (w *World) Pod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
+// Ticket finds a VolumeTicket, or nil.
+func (w *World) Ticket(namespace, name string) *v1alpha1.VolumeTicket {
+	for _, t := range w.Tickets {
+		if t.Namespace == namespace && t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
 // Claim finds a claim, or nil.
 func (w *World) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return w.claims[ledger.ClaimKey{Namespace: namespace, Name: name}]
@@ -208,22 +218,16 @@ func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 	return rules.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
 }
 
-// Reporter is the writer of node.status.volumesAttached, by the API server's field management.
-type Reporter struct {
-	Manager string    `json:"manager,omitempty"` // empty: no writer yet
-	Node    string    `json:"node,omitempty"`    // where
-	Time    time.Time `json:"time,omitzero"`     // of its first write in a row
-}
-
-// Reporter returns the writer of the most recent volumesAttached of all nodes.
-func (w *World) Reporter() Reporter {
-	var found Reporter
+// reporter is the writer of the most recent volumesAttached of all nodes, by the API server's field
+// management.
+func (w *World) reporter() string {
+	var last fieldWrite
 	for _, n := range w.Nodes {
-		if w, ok := lastWrite(n, "volumesAttached"); ok && (found.Manager == "" || w.at.After(found.Time)) {
-			found = Reporter{Manager: w.manager, Node: n.Name, Time: w.at}
+		if write, ok := lastWrite(n, "volumesAttached"); ok && (last.manager == "" || write.at.After(last.at)) {
+			last = write
 		}
 	}
-	return found
+	return last.manager
 }
 
 // Objects are the objects that were listed from the API server.

@@ -54,9 +54,6 @@ func (o *options) run(ctx context.Context) error {
 	if err := command.CheckTTL(o.ttl); err != nil {
 		return err
 	}
-	if o.apply && o.base.Flags.Bundle != "" {
-		return errors.New("--bundle: a bundle is read only: leave --apply out")
-	}
 	c, w, err := o.base.Read(ctx)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type lister struct {
 	// labelled names the objects with labels for --selector.
 	labelled string
 	// list computes the items, of the namespace or of all when it is empty, and their table.
-	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
+	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []screen.Item, table *screen.Table)
 	everywhere *bool
 	selector   string
 	legend     string
@@ -77,46 +77,26 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return l.print(ctx, c, w, namespace, args)
-}
-
-func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string, args []string) error {
-	style, streams := l.base.Style(), l.base.Streams
 	if err := l.missing(w, args); err != nil {
 		return err
 	}
+	style, streams := l.base.Style(), l.base.Streams
 	items, table := l.list(w, namespace, args, style)
 	if l.output.Structured() {
-		return l.output.Print(streams.Out, l.base.Style(), l.kind+"List", items)
+		return l.output.PrintList(streams.Out, style, l.kind+"List", items)
 	}
-	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
+	unseen := w.Unseen
+	if l.words && w.Served() && w.WordsUnseen != nil {
+		unseen = append(slices.Clone(unseen), *w.WordsUnseen)
+	}
+	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), unseen); err != nil {
 		return err
 	}
 	if err := screen.Down(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.ControllersDown(), w.Now); err != nil {
 		return err
 	}
-	if l.words && w.Served() && w.WordsUnseen != nil {
-		if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), []facts.Unseen{*w.WordsUnseen}); err != nil {
-			return err
-		}
-	}
 	if table.Len() == 0 {
-		where := ""
-		if namespace != "" {
-			where = " in " + namespace + " namespace"
-		}
-		seen := "No resources found%s.\n"
-		if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
-			seen = "Nothing is found%s in what you may list.\n"
-		}
-		if l.kind == "Ticket" && !w.Served() {
-			seen, where = "Moorage is not installed in this cluster: there are no tickets%s.\n", ""
-		}
-		if none := command.NoNamespace(ctx, c, namespace); none != "" {
-			seen, where = "%s\n", command.Ended(none)
-		}
-		_, err := fmt.Fprintf(streams.ErrOut, seen, where)
-		return err
+		return l.none(ctx, c, w, namespace)
 	}
 	if err := table.Print(streams.Out, l.output, style); err != nil {
 		return err
@@ -126,6 +106,26 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 		return err
 	}
 	return nil
+}
+
+// none says why the list is empty.
+func (l *lister) none(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string) error {
+	where := ""
+	if namespace != "" {
+		where = " in " + namespace + " namespace"
+	}
+	seen := "No resources found%s.\n"
+	if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
+		seen = "Nothing is found%s in what you may list.\n"
+	}
+	if l.kind == "Ticket" && !w.Served() {
+		seen, where = "Moorage is not installed in this cluster: there are no tickets%s.\n", ""
+	}
+	if none := command.NoNamespace(ctx, c, namespace); none != "" {
+		seen, where = "%s\n", facts.Sentence(none)
+	}
+	_, err := fmt.Fprintf(l.base.Streams.ErrOut, seen, where)
+	return err
 }
 
 // missing is the error for the first named node that does not exist and has no volumes.
@@ -149,14 +149,10 @@ func (l *lister) chosen(set map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(set))
 }
 
-func sorted[T any](l *lister, list []T) []T {
-	return screen.Sort(l.output, list, func(x T) any { return x })
-}
-
-func anyOf[T any](list []T) []any {
-	items := []any{}
+func itemsOf[T any](list []T) []screen.Item {
+	var items []screen.Item
 	for _, x := range list {
-		items = append(items, x)
+		items = append(items, screen.Item{Value: x})
 	}
 	return items
 }
@@ -167,27 +163,25 @@ const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md
 // NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Volume", everywhere: new(bool), labelled: "those of its claim"}
-	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
+	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]screen.Item, *screen.Table) {
 		all := append(w.ListVolumes(namespace), w.ListUnbound(namespace)...)
 		slices.SortStableFunc(all, func(a, b facts.Volume) int { return cmp.Compare(a.Claim, b.Claim) })
 		list := slices.DeleteFunc(all, func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
-		list = sorted(l, list)
-		return anyOf(list), screen.Volumes(list, w.Now)
+		return itemsOf(list), screen.Volumes(list, w.Now)
 	}
 	cmd := l.command("volumes", "List volumes: where each is, who uses it, who waits for it", "volume", "vol")
 	cmd.Long = "List volumes: where each is, who uses it, who waits for it.\n\n" + statusHelp
 	cmd.Example = "  # Every volume of the cluster\n  kubectl moorage volumes -A\n\n" +
-		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db --sort-by .holder.node"
+		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db"
 	return cmd
 }
 
 // NewTicketsCommand makes kubectl moorage tickets.
 func NewTicketsCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Ticket", everywhere: new(bool), labelled: "those of the VolumeTicket"}
-	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
+	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]screen.Item, *screen.Table) {
 		list := slices.DeleteFunc(w.ListTickets(namespace), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
-		list = sorted(l, list)
-		return anyOf(list), screen.Tickets(list, w.Now)
+		return itemsOf(list), screen.Tickets(list, w.Now)
 	}
 	cmd := l.command("tickets", "List tickets: who asks for volumes where, and who has them", "ticket", "vt")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -203,12 +197,11 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 // NewNodesCommand makes kubectl moorage nodes.
 func NewNodesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend, labelled: "those of the node", words: true}
-	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]any, *screen.Table) {
+	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]screen.Item, *screen.Table) {
 		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool {
 			return len(args) > 0 && !slices.Contains(args, x.Node) || !l.chosen(w.NodeLabels(x.Node))
 		})
-		list = sorted(l, list)
-		return anyOf(list), screen.Slots(list, s)
+		return itemsOf(list), screen.Slots(list, s)
 	}
 	cmd := l.command("nodes [NODE…]", "List nodes and drivers: how their slots are taken", "node", "slots")
 	cmd.Example = "  # How full are the nodes of a zone?\n  kubectl moorage nodes -l topology.kubernetes.io/zone=a\n\n  # What takes the slots of one node?\n  kubectl moorage nodes worker-1 -o yaml"

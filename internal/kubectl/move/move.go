@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,80 +23,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the common flags of all commands, and the node, which some commands have.
-type options struct {
-	base    *command.Base
-	node    string
-	dryRun  string
-	wait    bool
-	timeout time.Duration
-}
-
-const (
-	dryRunNone   = "none"
-	dryRunClient = "client"
-	dryRunServer = "server"
-)
-
-// addNode adds all flags; the node may be left out.
-func (o *options) addNode(cmd *cobra.Command, usage string) {
-	o.addDryRun(cmd)
-	f := cmd.Flags()
-	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
-	f.StringVar(&o.node, "node", "", usage)
-	o.complete(cmd, "node", o.base.Complete(command.Names("nodes")))
-}
-
-func (o *options) complete(cmd *cobra.Command, flag string, names cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
-		cobra.CompErrorln(err.Error())
-	}
-}
-
-func (o *options) addDryRun(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client": with client nothing is sent, with server nothing is kept`)
-	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-}
-
-func (o *options) validDryRun() error {
-	if o.base.Flags.Bundle != "" && o.dryRun != dryRunClient {
-		return errors.New("--bundle: a bundle is read only: nothing in it can be changed. Leave --bundle out to ask the cluster, or add --dry-run=client")
-	}
-	switch o.dryRun {
-	case dryRunNone, dryRunClient, dryRunServer:
-		return nil
-	}
-	return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, o.dryRun)
-}
-
-func (o *options) validate() error {
-	if err := o.validDryRun(); err != nil {
-		return err
-	}
-	if o.wait && o.timeout <= 0 {
-		return fmt.Errorf("--timeout %s: must be positive; --wait=false does not wait", o.timeout)
-	}
-	return nil
-}
-
-func (o *options) suffix() string {
-	switch o.dryRun {
-	case dryRunClient:
-		return " (dry run)"
-	case dryRunServer:
-		return " (server dry run)"
-	}
-	return ""
-}
-
-func (o *options) serverDryRun() []string {
-	if o.dryRun == dryRunServer {
-		return []string{"All"}
-	}
-	return nil
-}
+// options are the common part of all commands.
+type options struct{ base *command.Base }
 
 func (o *options) refusal(format string, args ...any) error {
 	return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf(format, args...)}
@@ -110,7 +37,7 @@ func (o *options) say(format string, args ...any) error {
 var errDone = errors.New("done")
 
 // until follows the cluster until see is done. It prints the reason of the wait when it changes.
-func (o *options) until(ctx context.Context, c *cluster.Cluster, see func(*facts.World) (done bool, waits string, err error)) error {
+func (o *makeOptions) until(ctx context.Context, c *cluster.Cluster, see func(*facts.World) (done bool, waits string, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
 	last := ""
@@ -151,22 +78,19 @@ func lasts(ticket *v1alpha1.VolumeTicket, created bool, ttl time.Duration) strin
 }
 
 // create writes the ticket, and says whether it is new. An existing ticket is the same request.
-func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) (created bool, err error) {
-	created, verb := true, "created"
-	if o.dryRun != dryRunClient {
-		_, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{DryRun: o.serverDryRun()})
-		switch {
-		case apierrors.IsAlreadyExists(err):
-			created, verb = false, "unchanged"
-		case err != nil:
-			return false, command.Failed("create the ticket", "create volumetickets.moorage.dev -n "+ticket.Namespace, err)
-		}
+func (o *makeOptions) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) (created bool, err error) {
+	verb := "created"
+	switch _, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{}); {
+	case apierrors.IsAlreadyExists(err):
+		verb = "unchanged"
+	case err != nil:
+		return false, command.Failed("create the ticket", "create volumetickets.moorage.dev -n "+ticket.Namespace, err)
 	}
-	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
+	return verb == "created", o.say("volumeticket.moorage.dev/%s %s in namespace %s", ticket.Name, verb, ticket.Namespace)
 }
 
 // await waits until the scheduler has granted a ticket and its volumes are attached.
-func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
+func (o *makeOptions) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
 	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
 		hidden := command.UnreadTicket(w, namespace, name)
@@ -190,14 +114,4 @@ func worded(reasons []facts.Reason) string {
 		list = append(list, r.Code+": "+r.Message)
 	}
 	return strings.Join(list, "; ")
-}
-
-func (o *options) remove(ctx context.Context, c *cluster.Cluster, t facts.Requester) error {
-	if o.dryRun != dryRunClient {
-		err := c.Moorage.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{DryRun: o.serverDryRun()})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return command.Failed("delete the ticket", "delete volumetickets.moorage.dev -n "+t.Namespace, err)
-		}
-	}
-	return o.say("volumeticket.moorage.dev/%s deleted from namespace %s%s", t.Name, t.Namespace, o.suffix())
 }

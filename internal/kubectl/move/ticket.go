@@ -27,13 +27,14 @@ import (
 
 type makeOptions struct {
 	options
-	kind        string
-	claims, pvs []string
-	ttl         time.Duration
-	wherever    bool
-	onDrain     string
-	detached    bool
-	parameters  map[string]string
+	node     string
+	wait     bool
+	timeout  time.Duration
+	kind     string
+	claims   []string
+	ttl      time.Duration
+	wherever bool
+	detached bool
 }
 
 // NewMakeCommand makes kubectl moorage ticket make.
@@ -52,33 +53,28 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 		Args: command.One("ticket", "kubectl moorage ticket make NAME --type TYPE --node NODE --claim CLAIM"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.addNode(cmd, "The node")
 	f := cmd.Flags()
+	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+	f.StringVar(&o.node, "node", "", "The node")
 	f.BoolVar(&o.wherever, "wherever", false, "Leave the node to Moorage, instead of --node")
 	f.BoolVar(&o.detached, "detached", false, "Have the volumes attached nowhere, instead of at --node")
-	f.StringToStringVar(&o.parameters, "parameter", nil, "KEY=VALUE: share an attachment only with tickets that have the same parameters; may be repeated")
 	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
 	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
-	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
-	f.StringVar(&o.onDrain, "on-drain", string(v1alpha1.OnDrainStay), "What becomes of the ticket when its node is cordoned: Stay, End, or Move with --wherever")
 	f.DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket, unless it is renewed")
 	if err := cmd.MarkFlagRequired("type"); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
-	o.complete(cmd, "type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return typeNames(), cobra.ShellCompDirectiveNoFileComp
-	})
-	o.complete(cmd, "on-drain", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return onDrains(), cobra.ShellCompDirectiveNoFileComp
-	})
-	o.complete(cmd, "claim", b.Complete(command.Names("persistentvolumeclaims")))
-	o.complete(cmd, "pv", b.Complete(command.Names("persistentvolumes")))
+	for flag, names := range map[string]cobra.CompletionFunc{
+		"node":  b.Complete(command.Names("nodes")),
+		"type":  cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp),
+		"claim": b.Complete(command.Names("persistentvolumeclaims")),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
+			cobra.CompErrorln(err.Error())
+		}
+	}
 	return cmd
-}
-
-// onDrains are the possible effects of its node's cordon on a ticket.
-func onDrains() []string {
-	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
 func given(flags ...bool) int {
@@ -100,26 +96,19 @@ func typeNames() []string {
 }
 
 func (o *makeOptions) validate() error {
-	if err := o.options.validate(); err != nil {
-		return err
-	}
 	switch {
+	case o.wait && o.timeout <= 0:
+		return fmt.Errorf("--timeout %s: must be positive; --wait=false does not wait", o.timeout)
 	case given(o.node != "", o.wherever, o.detached) != 1:
 		return errors.New("name the node with --node, leave it to Moorage with --wherever, or have no node with --detached: one of the three")
 	case o.detached && (o.kind == string(ledger.TypeLiveMigration) || o.kind == string(ledger.TypeShareManager)):
 		return fmt.Errorf("--detached: a %s is at a node: name it with --node", o.kind)
-	case o.detached && len(o.parameters) > 0:
-		return errors.New("--parameter is of volumes at a node: leave it out with --detached")
 	case o.wherever && o.kind == string(ledger.TypeLiveMigration):
 		return errors.New("--wherever: a LiveMigration is to a node: name it with --node")
 	case !slices.Contains(typeNames(), o.kind):
 		return fmt.Errorf("--type %s is none of %s", o.kind, strings.Join(typeNames(), ", "))
-	case len(o.claims)+len(o.pvs) == 0:
+	case len(o.claims) == 0:
 		return errors.New("--claim: name at least one")
-	case !slices.Contains(onDrains(), o.onDrain):
-		return fmt.Errorf("--on-drain %s is none of %s", o.onDrain, strings.Join(onDrains(), ", "))
-	case o.onDrain == string(v1alpha1.OnDrainMove) && !o.wherever:
-		return errors.New("--on-drain Move: a ticket that names its node stays there: leave the node to Moorage with --wherever")
 	}
 	return command.CheckTTL(o.ttl)
 }
@@ -136,17 +125,17 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return errNotInstalled
 	}
 	ticket := o.ticket(c.Namespace, name)
-	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec.Sorted(), ticket.Spec.Sorted()) {
+	if there := w.Ticket(c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec.Sorted(), ticket.Spec.Sorted()) {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes. To end it: `kubectl moorage ticket end %s -n %s`", name, name, c.Namespace)
 	}
 	if o.node != "" && w.Node(o.node) == nil {
 		missing := command.Missing(w.Unseen, "nodes", "", o.node)
-		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: %s While there is no such node, the ticket waits.", command.Ended(missing.Error())); err != nil {
+		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: %s While there is no such node, the ticket waits.", facts.Sentence(missing.Error())); err != nil {
 			return err
 		}
 	}
 	created, err := o.create(ctx, c, ticket)
-	if err != nil || o.dryRun != dryRunNone || !o.wait {
+	if err != nil || !o.wait {
 		return err
 	}
 	if err := o.await(ctx, c, c.Namespace, name); err != nil {
@@ -175,41 +164,21 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, Detached: o.detached, TTLSeconds: new(int64(o.ttl / time.Second))},
 	}
-	if len(o.parameters) > 0 {
-		ticket.Spec.Parameters = o.parameters
-	}
-	if o.onDrain != string(v1alpha1.OnDrainStay) { // an absent value means the same
-		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)
-	}
 	for _, claim := range o.claims {
 		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})
 	}
-	for _, pv := range o.pvs {
-		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{PersistentVolume: pv})
-	}
 	return ticket
-}
-
-func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
-	for _, t := range w.Tickets {
-		if t.Namespace == namespace && t.Name == name {
-			return t
-		}
-	}
-	return nil
 }
 
 // NewRenewCommand makes kubectl moorage ticket renew.
 func NewRenewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "renew NAME", Short: "Start the time of a ticket again",
 		Example: "  # The backup takes longer\n  kubectl moorage ticket renew nightly -n shop",
 		Args:    command.One("ticket", "kubectl moorage ticket renew NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.renew(cmd.Context(), args[0]) },
 	}
-	o.addDryRun(cmd)
-	return cmd
 }
 
 // renew marks a ticket with the time. The controller counts from when it sees that.
@@ -225,16 +194,16 @@ func (o *options) renew(ctx context.Context, name string) error {
 	if err := o.mark(ctx, c, t, "renew the ticket", v1alpha1.AnnotationRenewed, c.Clock().UTC().Format(time.RFC3339Nano)); err != nil {
 		return err
 	}
-	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(ttl)*time.Second, o.suffix())
+	return o.say("volumeticket.moorage.dev/%s renewed for %s", name, time.Duration(ttl)*time.Second)
 }
 
 // mark writes an annotation of a ticket's holder; an error names its effect.
 func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
-	if err != nil || o.dryRun == dryRunClient {
+	if err != nil {
 		return err
 	}
-	if _, err := c.Moorage.VolumeTickets(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: o.serverDryRun()}); err != nil {
+	if _, err := c.Moorage.VolumeTickets(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return command.Failed(what, "patch volumetickets.moorage.dev -n "+t.Namespace, err)
 	}
 	return nil
@@ -243,7 +212,7 @@ func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.Volu
 // NewLetGoCommand makes kubectl moorage ticket let-go.
 func NewLetGoCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "let-go NAME", Short: "Say that nobody uses the volumes of a ticket that is asked to yield",
 		Example: "  # The backup has stopped, and its volume may go now\n  kubectl moorage ticket let-go nightly -n shop",
 		Long: "Say that nobody uses the volumes of a ticket that is asked to let go of them (condition Yielding): they go at once to whoever needs them, before the ticket's time is over. " +
@@ -252,8 +221,6 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 		Args: command.One("ticket", "kubectl moorage ticket let-go NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.letGo(cmd.Context(), args[0]) },
 	}
-	o.addDryRun(cmd)
-	return cmd
 }
 
 // letGo answers a ticket's present request to yield.
@@ -267,40 +234,39 @@ func (o *options) letGo(ctx context.Context, name string) error {
 	case asked == nil:
 		return o.refusal("volumeticket.moorage.dev/%s is not asked to let go of its volumes. What it has: `kubectl moorage ticket explain %s -n %s`. To give them up all the same, end it", name, name, t.Namespace)
 	case t.LetsGo():
-		return o.say("volumeticket.moorage.dev/%s has let go of its volumes already%s", name, o.suffix())
+		return o.say("volumeticket.moorage.dev/%s has let go of its volumes already", name)
 	}
 	if err := o.mark(ctx, c, t, "say that the ticket lets go", v1alpha1.AnnotationLetsGo, v1alpha1.LetsGoValue(asked)); err != nil {
 		return err
 	}
-	return o.say("volumeticket.moorage.dev/%s lets go of its volumes%s", name, o.suffix())
+	return o.say("volumeticket.moorage.dev/%s lets go of its volumes", name)
 }
 
 // NewEndCommand makes kubectl moorage ticket end.
 func NewEndCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "end NAME", Short: "End a ticket: whoever waits for its volumes gets them",
 		Example: "  # The backup is done\n  kubectl moorage ticket end nightly -n shop",
 		Long:    "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. First stop everything that uses the volumes by the ticket.",
 		Args:    command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.endTicket(cmd.Context(), args[0]) },
 	}
-	o.addDryRun(cmd)
-	return cmd
 }
 
 func (o *options) endTicket(ctx context.Context, name string) error {
-	c, _, err := o.find(ctx, name)
+	c, t, err := o.find(ctx, name)
 	if err != nil {
 		return err
 	}
-	return o.remove(ctx, c, facts.Requester{Namespace: c.Namespace, Name: name})
+	err = c.Moorage.VolumeTickets(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return command.Failed("delete the ticket", "delete volumetickets.moorage.dev -n "+t.Namespace, err)
+	}
+	return o.say("volumeticket.moorage.dev/%s deleted from namespace %s", name, t.Namespace)
 }
 
 func (o *options) find(ctx context.Context, name string) (*cluster.Cluster, *v1alpha1.VolumeTicket, error) {
-	if err := o.validDryRun(); err != nil {
-		return nil, nil, err
-	}
 	c, err := o.base.Connect()
 	if err != nil {
 		return nil, nil, err

@@ -22,7 +22,7 @@ type page struct {
 	now time.Time
 	err error
 	// cause has been printed, and is not repeated.
-	cause *facts.Cause
+	cause *facts.Reason
 	// done is the advice that has been printed, and is not repeated.
 	done []string
 }
@@ -51,13 +51,11 @@ func (p *page) line(indent int, label, text string) {
 	}
 	const labels = 9
 	at := indent + labels
-	wrapped := p.s.Wrap(text, at)
-	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), wrapped)
-	p.s.LiveSaid = p.s.LiveSaid || strings.HasSuffix(p.s.Linked(text), "\n"+LiveNote)
+	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.Wrap(text, at))
 }
 
 // headline prints the answer, and the advice on its cause: most readers need no more.
-func (p *page) headline(subject, answer string, c *facts.Cause) {
+func (p *page) headline(subject, answer string, c *facts.Reason) {
 	paint, about := green, ""
 	if c != nil {
 		paint, about = yellow, " ("+c.Code+p.since(c.Since)+p.tried(c.Tried)+")"
@@ -235,7 +233,7 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 const few = 6
 
 // Down prints that components are down, as explain does for their dependents.
-func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
+func Down(w io.Writer, s Style, list []facts.Reason, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
 	for i := range list {
 		c := &list[i]
@@ -414,7 +412,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 // fewWaiters is how many waiters of a node are named without wide.
 const fewWaiters = 3
 
-func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
+func (p *page) waitersOfNode(list []facts.Wait, wide bool) {
 	for i, waiter := range list {
 		if i == fewWaiters && !wide && len(list) > fewWaiters+1 {
 			p.line(2, "waits", number(len(list)-fewWaiters)+" more")
@@ -500,7 +498,7 @@ func parameters(of map[string]string) string {
 	return "with parameters " + strings.Join(list, ", ")
 }
 
-// planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
+// planOfNow explains the nodes in the plan of a node, and the limits of the plan.
 const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
 // DrainPlan prints a drain's plan: a line for each pod, and with wide what each node says.

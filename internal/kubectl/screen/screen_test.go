@@ -4,18 +4,16 @@ package screen
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
-	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 // A pipe gets no escape sequence and no bar; a terminal gets both, and with NO_COLOR bars only.
 func TestStyles(t *testing.T) {
-	slots := []facts.Slots{{Node: "n", Ready: true, Registered: true, Driver: "d", Used: 2, Reserved: 1, Limit: new(int32(4)), Free: new(int32(1))}}
+	slots := []facts.Slots{{NodeState: facts.NodeState{Node: "n", Ready: true}, Registered: true, Driver: "d", Used: 2, Reserved: 1, Limit: new(int32(4)), Free: new(int32(1))}}
 	show := func(s Style) string {
 		var b bytes.Buffer
 		if err := Slots(slots, s).Print(Visible(&b), NewOutput(true), s); err != nil {
@@ -64,14 +62,14 @@ func TestWrap(t *testing.T) {
 
 // The output is for programs only where its format says so, and an unknown format is refused.
 func TestOutputFormats(t *testing.T) {
-	for format, structured := range map[string]bool{"": false, "wide": false, "json": true, "yaml": true, "jsonpath={.kind}": true} {
+	for format, structured := range map[string]bool{"": false, "wide": false, "json": true, "yaml": true} {
 		o := NewOutput(true)
 		o.Format = format
 		if err := o.Validate(); err != nil || o.Structured() != structured {
 			t.Errorf("%q: structured %t, %v", format, o.Structured(), err)
 		}
 	}
-	for _, format := range []string{"xml", "jsonpath", "jsonpath={.a", "custom-columns=A:.b"} {
+	for _, format := range []string{"xml", "json=x", "custom-columns=A:.b"} {
 		o := NewOutput(false)
 		o.Format = format
 		if o.Validate() == nil {
@@ -79,10 +77,16 @@ func TestOutputFormats(t *testing.T) {
 		}
 	}
 	o := NewOutput(true)
-	o.Format = "jsonpath={.kind} {.items[0].a}"
-	var b bytes.Buffer
-	if err := o.Print(&b, Style{}, "ThingList", []map[string]int{{"a": 7}}); err != nil || b.String() != "ThingList 7" {
-		t.Errorf("%q, %v", b.String(), err)
+	o.Format = "yaml"
+	const head = "apiVersion: cli.moorage.dev/v1alpha1\nitems:\n"
+	for kind, want := range map[string]string{
+		"":      head + "- a: 7\nkind: ThingList\n",
+		"Thing": head + "- a: 7\n  apiVersion: cli.moorage.dev/v1alpha1\n  kind: Thing\nkind: ThingList\n",
+	} {
+		var b bytes.Buffer
+		if err := o.PrintList(&b, Style{}, "ThingList", []Item{{kind, map[string]int{"a": 7}}}); err != nil || b.String() != want {
+			t.Errorf("%q, %v", b.String(), err)
+		}
 	}
 }
 
@@ -108,12 +112,12 @@ func TestTablesFit(t *testing.T) {
 		},
 		"nodes": func(s Style, node string) *Table {
 			return Slots([]facts.Slots{
-				{Node: node, Driver: driver, OutOfService: true, Used: 100, Kept: 1, Leaving: 1, Reserved: 1, Stated: new(int32(128)), Limit: new(int32(127)), Free: new(int32(24)), Registered: true},
-				{Node: node, Driver: driver, Ready: true, Exhausted: true, Registered: true, Cordoned: true, Used: 12},
+				{NodeState: facts.NodeState{Node: node, OutOfService: true}, Driver: driver, Used: 100, Kept: 1, Leaving: 1, Reserved: 1, Stated: new(int32(128)), Limit: new(int32(127)), Free: new(int32(24)), Registered: true},
+				{NodeState: facts.NodeState{Node: node, Ready: true, Cordoned: true}, Driver: driver, Exhausted: true, Registered: true, Used: 12},
 			}, s)
 		},
 		"waits": func(_ Style, node string) *Table {
-			return waits([]view.Wait{{Ref: "pod/n/" + long(nsNameWidth-2), Node: node, State: "WaitsForVolumes", Code: "DriverNotRegistered", Since: since}}, now)
+			return waits([]facts.Wait{{Who: facts.Requester{Kind: "Pod", Namespace: "n", Name: long(nsNameWidth - 2)}, Node: node, State: "WaitsForVolumes", Code: "DriverNotRegistered", Since: since}}, now)
 		},
 	}
 	for name, table := range tables {
@@ -169,8 +173,7 @@ func TestShortName(t *testing.T) {
 	}
 }
 
-// Suggested commands ask the same cluster, or the same file; a file's answer marks the commands that it
-// can't answer.
+// Suggested commands ask the same cluster, or the same file.
 func TestLinked(t *testing.T) {
 	live := Style{Flags: "--context prod"}
 	file := Style{Bundle: "it's.tar.gz"}
@@ -184,8 +187,8 @@ func TestLinked(t *testing.T) {
 		{live, "kubectl get pv, kubectl -n x get pods", "kubectl --context prod get pv, kubectl --context prod -n x get pods"},
 		{live, "kubectl moorage says so", "kubectl moorage says so"},
 		{file, "kubectl moorage ticket explain x", named + "ticket explain x"},
-		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x\n" + LiveNote},
-		{file, "kubectl taint node x", "kubectl taint node x\n" + LiveNote},
+		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x"},
+		{file, "kubectl taint node x", "kubectl taint node x"},
 		{Style{}, "kubectl taint node x", "kubectl taint node x"},
 	} {
 		if got := c.style.Linked(c.text); got != c.want {
@@ -194,10 +197,5 @@ func TestLinked(t *testing.T) {
 		if once := c.style.Linked(c.text); c.style.Linked(once) != once {
 			t.Errorf("twice: %s", c.style.Linked(once))
 		}
-	}
-	lines := strings.Split(file.Wrap("First see that it is off. Only then: kubectl taint node x", 4), "\n")
-	note := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "    (This file") })
-	if note < 1 || strings.Join(strings.Fields(strings.Join(lines[note:], " ")), " ") != LiveNote {
-		t.Errorf("the note has no lines of its own:\n%s", strings.Join(lines, "\n"))
 	}
 }

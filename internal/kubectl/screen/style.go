@@ -34,7 +34,6 @@ type Style struct {
 	Flags string
 	// UnseenSaid: the unread kinds are named above already.
 	UnseenSaid bool
-	LiveSaid   bool
 }
 
 // Widths of text: a pipe's, and the widest for easy reading.
@@ -90,10 +89,9 @@ var ownLine = regexp.MustCompile("`(kubectl [^`]+)`[.,;:)]*")
 // a label stands there. A command between code marks gets its own line, whole and without punctuation, for
 // copying.
 func (s Style) Wrap(text string, indent int) string {
-	text, live := strings.CutSuffix(s.Linked(text), "\n"+LiveNote)
 	margin := "\n" + strings.Repeat(" ", indent)
 	var parts []string
-	for rest := text; rest != ""; {
+	for rest := s.Linked(text); rest != ""; {
 		command := ownLine.FindStringSubmatchIndex(rest)
 		if command == nil {
 			command = []int{len(rest), len(rest), 0, 0}
@@ -105,11 +103,7 @@ func (s Style) Wrap(text string, indent int) string {
 		}
 		rest = rest[command[1]:]
 	}
-	lines := strings.Join(parts, margin)
-	if live {
-		lines += margin + s.wrapped(LiveNote, indent)
-	}
-	return lines
+	return strings.Join(parts, margin)
 }
 
 func (s Style) wrapped(text string, indent int) string {
@@ -146,28 +140,19 @@ var (
 	acts = regexp.MustCompile(`\bkubectl (moorage )?(attach|detach|ticket (make|renew|end)|bundle|-n|get|describe|logs|auth|taint|label|annotate|delete|patch|apply|uncordon|cordon|drain|rollout|scale)\b`)
 )
 
-// LiveNote follows a command that asks or changes a cluster, where a bundle suggests it.
-const LiveNote = "(This file can't answer that command: it acts on a cluster, your current context's unless --context names another.)"
-
 // Linked is a text with the addresses of pages of docs, and with suggested commands that ask the same file
 // or cluster.
 func (s Style) Linked(text string) string {
 	return s.Asking(pageName.ReplaceAllString(text, "${1}"+pages+"${2}"))
 }
 
-// Asking is a text with suggested commands that ask the same file or cluster. Where a file can't answer a
-// command, LiveNote follows on its own line.
+// Asking is a text with suggested commands that ask the same file or cluster.
 func (s Style) Asking(text string) string {
-	note := ""
-	if s.Bundle != "" && !s.LiveSaid && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
-		note = "\n" + LiveNote
-	}
 	ask := s.Flags
 	if s.Bundle != "" {
 		ask = "--bundle " + Quoted(s.Bundle)
 	}
-	text = with(ask, asks, text)
-	return with(s.Flags, acts, text) + note
+	return with(s.Flags, acts, with(ask, asks, text))
 }
 
 // with adds flags to a text's commands of a kind. A plugin's flags follow its name.

@@ -230,10 +230,10 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 	return t
 }
 
-func waits(list []view.Wait, now time.Time) *Table {
+func waits(list []facts.Wait, now time.Time) *Table {
 	t := newTable("WAITING", "NODE", "STATUS", "WAITED")
 	for _, x := range list {
-		t.add(strings.TrimPrefix(x.Ref, "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
+		t.add(strings.TrimPrefix(x.Who.Ref(), "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}
 	return t
 }
@@ -409,9 +409,9 @@ func number(n int) string { return strconv.Itoa(n) }
 // Top is the content of kubectl moorage top. Nodes and pods in need of help come first.
 type Top struct {
 	Slots   []facts.Slots
-	Waits   []view.Wait
+	Waits   []facts.Wait
 	Volumes []facts.Volume // moving, stuck, or waited for
-	Down    []facts.Cause  // the components that are down
+	Down    []facts.Reason // the components that are down
 	Totals  view.Totals
 	Now     time.Time
 }
@@ -426,7 +426,7 @@ func TopOf(w *facts.World, namespace string) Top {
 			t.Volumes = append(t.Volumes, volume)
 		}
 	}
-	slices.SortStableFunc(t.Waits, func(a, b view.Wait) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(t.Waits, func(a, b facts.Wait) int { return a.Since.Compare(b.Since) })
 	slices.SortStableFunc(t.Slots, func(a, b facts.Slots) int { return cmp.Compare(room(&a), room(&b)) })
 	return t
 }

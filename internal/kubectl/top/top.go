@@ -26,28 +26,25 @@ const tick = time.Second
 
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
-	var once bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way",
 		Long: "Watch slots, waiting pods and volumes on their way. Arrows and Page Up and Down scroll, q ends it.\n\n" +
 			"Waiting are tickets, and pods that have a volume that needs an attachment, and that wait, don't start for long or are at a dead node; of any other pod, explain says why it does not run. " +
 			"Nodes that are not ready come first, then full ones. " +
 			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
-		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Print the pods and volumes of one namespace once\n  kubectl moorage top -n shop --once",
+		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Print the pods and volumes of one namespace once\n  kubectl moorage top -n shop | cat",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := b.Connect()
 			if err != nil {
 				return err
 			}
-			if once || !b.Style().Terminal {
+			if !b.Style().Terminal {
 				return show(cmd.Context(), b, c)
 			}
 			return live(cmd.Context(), b, c)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "Print once and end, as when the output is no terminal")
-	return cmd
 }
 
 func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {

@@ -24,7 +24,7 @@ func TestScroll(t *testing.T) {
 	}
 	var top screen.Top
 	for i := range 40 {
-		top.Slots = append(top.Slots, facts.Slots{Node: fmt.Sprintf("worker-%02d", i), Driver: "d", Ready: true})
+		top.Slots = append(top.Slots, facts.Slots{NodeState: facts.NodeState{Node: fmt.Sprintf("worker-%02d", i), Ready: true}, Driver: "d"})
 	}
 	m.Update(top)
 	for _, step := range []struct {

@@ -18,12 +18,11 @@ import (
 
 // View is a cluster at one instant. Lists are sorted by name. It is not changed once made.
 type View struct {
-	Taken   time.Time `json:"taken"`
-	Nodes   []Node    `json:"nodes"`
-	Volumes []Volume  `json:"volumes"`
-	// Waits are the waiting pods, and the VolumeTickets that nothing is done for yet.
-	Waits []Wait `json:"waits"`
-	Links []Link `json:"links"`
+	Taken   time.Time    `json:"taken"`
+	Nodes   []Node       `json:"nodes"`
+	Volumes []Volume     `json:"volumes"`
+	Waits   []facts.Wait `json:"waits"`
+	Links   []Link       `json:"links"`
 	// Unseen may not be read by the viewer: facts that depend on it are missing.
 	Unseen []facts.Unseen `json:"unseen"`
 	Totals Totals         `json:"totals"`
@@ -50,7 +49,7 @@ func (v *View) Count() Totals {
 	t := Totals{Nodes: len(v.Nodes), Waiting: len(v.Waits)}
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
-		full := func(d Driver) bool { return d.Exhausted || d.Free != nil && *d.Free == 0 }
+		full := func(d facts.Slots) bool { return d.Exhausted || d.Free != nil && *d.Free == 0 }
 		if !n.Ready {
 			t.NotReady++
 		} else if slices.ContainsFunc(n.Drivers, full) {
@@ -59,10 +58,10 @@ func (v *View) Count() Totals {
 		for j := range n.Drivers {
 			d := &n.Drivers[j]
 			if !n.Ready {
-				t.Stuck += len(d.Slots)
+				t.Stuck += len(d.Volumes)
 				continue
 			}
-			t.Taken += len(d.Slots)
+			t.Taken += len(d.Volumes)
 			if d.Limit != nil {
 				t.Limit += int(*d.Limit)
 			}
@@ -87,51 +86,15 @@ func (v *View) In(namespace string) *View {
 		return v
 	}
 	out := *v
-	out.Waits = slices.DeleteFunc(slices.Clone(v.Waits), func(w Wait) bool { return strings.Split(w.Ref, "/")[1] != namespace })
+	out.Waits = slices.DeleteFunc(slices.Clone(v.Waits), func(w facts.Wait) bool { return w.Who.Namespace != namespace })
 	out.Volumes = slices.DeleteFunc(slices.Clone(v.Volumes), func(x Volume) bool { return !strings.HasPrefix(x.Claim, namespace+"/") })
 	return &out
 }
 
 // Node is a node, and the slots of each driver there.
 type Node struct {
-	Name         string    `json:"name"`
-	Ready        bool      `json:"ready"`
-	Since        time.Time `json:"since,omitzero"` // when it became not ready
-	Cordoned     bool      `json:"cordoned,omitempty"`
-	OutOfService bool      `json:"outOfService,omitempty"`
-	Missing      bool      `json:"missing,omitempty"`
-	Zone         string    `json:"zone,omitempty"`
-	Drivers      []Driver  `json:"drivers"`
-}
-
-// Driver is one driver's slots at a node.
-type Driver struct {
-	Name       string `json:"name"`
-	Registered bool   `json:"registered"`
-	Exhausted  bool   `json:"exhausted,omitempty"`
-	// Limit and Free are from facts.Slots.
-	Limit *int32 `json:"limit,omitempty"`
-	Free  *int32 `json:"free,omitempty"`
-	Slots []Slot `json:"slots"`
-}
-
-// The states of a taken slot. All other slots are free.
-const (
-	Used     = "used"
-	Kept     = "kept"
-	Leaving  = "leaving"
-	Reserved = "reserved"
-	Unknown  = "unknown"
-)
-
-// Slot is a slot that a volume takes.
-type Slot struct {
-	// Volume is the key of a Volume, or the name of a volume that is not provisioned yet.
-	Volume string `json:"volume"`
-	Slot   string `json:"slot"`
-	// State is the volume's state at the node.
-	State string   `json:"state"`
-	Users []string `json:"users,omitempty"`
+	facts.NodeState
+	Drivers []facts.Slots `json:"drivers,omitempty"`
 }
 
 // Volume is a volume that may need an attachment.
@@ -148,18 +111,6 @@ type Volume struct {
 	Reason string `json:"reason,omitempty"`
 	// Waiting is how many more want it.
 	Waiting int `json:"waiting,omitempty"`
-}
-
-// Wait is a waiting pod or ticket.
-type Wait struct {
-	Ref    string    `json:"ref"`
-	Node   string    `json:"node,omitempty"`
-	State  string    `json:"state"`
-	Code   string    `json:"code,omitempty"`
-	Answer string    `json:"answer"`
-	Since  time.Time `json:"since,omitzero"`
-	// Behind is the node, not ready or gone, that it waits for.
-	Behind string `json:"behind,omitempty"`
 }
 
 // Link is an edge between two objects: the first waits for the second, can't leave because of it, or is
@@ -188,8 +139,6 @@ const (
 
 // References of objects: the name follows the first slash.
 const (
-	kindPod    = "pod/"
-	kindTicket = "ticket/"
 	kindVolume = "volume/"
 	kindNode   = "node/"
 	kindClaim  = "claim/"
@@ -198,7 +147,7 @@ const (
 // Of makes the view of a cluster.
 func Of(w *facts.World) *View {
 	volumes := w.ListVolumes("")
-	v := &View{Taken: w.Now, Nodes: nodes(w), Volumes: []Volume{}, Waits: []Wait{}, Links: []Link{}, Unseen: w.Unseen}
+	v := &View{Taken: w.Now, Nodes: nodes(w), Volumes: []Volume{}, Waits: []facts.Wait{}, Links: []Link{}, Unseen: w.Unseen}
 	if v.Unseen == nil {
 		v.Unseen = []facts.Unseen{}
 	}
@@ -207,13 +156,15 @@ func Of(w *facts.World) *View {
 	}
 	g := &graph{view: v, linked: map[[2]string]bool{}, nodes: map[string]bool{}}
 	for i := range v.Nodes {
-		g.nodes[nodeRef(v.Nodes[i].Name)] = true
+		g.nodes[nodeRef(v.Nodes[i].Node)] = true
 	}
-	for _, p := range w.ListWaits() {
-		g.pod(&p)
-	}
-	for _, t := range w.ListTickets("") {
-		g.ticket(w, &t)
+	for _, wait := range w.ListWaits() {
+		v.Waits = append(v.Waits, wait)
+		if wait.Reason != nil {
+			g.because(wait.Who.Ref(), nodeRef(wait.Reason.Node), WaitsFor, wait.Reason)
+		} else {
+			g.pod(&wait)
+		}
 	}
 	for i := range volumes {
 		g.volume(&volumes[i])
@@ -224,32 +175,15 @@ func Of(w *facts.World) *View {
 }
 
 func nodes(w *facts.World) []Node {
-	slots := map[string][]Driver{}
+	slots := map[string][]facts.Slots{}
 	for _, s := range w.ListSlots() {
-		slots[s.Node] = append(slots[s.Node], driver(&s))
+		slots[s.Node] = append(slots[s.Node], s)
 	}
 	list := []Node{}
 	for _, n := range w.ListNodes() {
-		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: n.Zone, Drivers: slots[n.Node]}
-		if out.Drivers == nil {
-			out.Drivers = []Driver{}
-		}
-		list = append(list, out)
+		list = append(list, Node{n, slots[n.Node]})
 	}
 	return list
-}
-
-func driver(s *facts.Slots) Driver {
-	out := Driver{Name: s.Driver, Registered: s.Registered, Exhausted: s.Exhausted, Limit: s.Limit, Free: s.Free, Slots: []Slot{}}
-	for i := range s.Volumes {
-		v := &s.Volumes[i]
-		slot := Slot{Volume: v.Volume, Slot: strings.ToLower(v.Slot), State: v.State}
-		for _, u := range v.Users {
-			slot.Users = append(slot.Users, reference(u.Requester))
-		}
-		out.Slots = append(out.Slots, slot)
-	}
-	return out
 }
 
 func volume(v *facts.Volume) Volume {
@@ -258,19 +192,12 @@ func volume(v *facts.Volume) Volume {
 		out.Holder = v.Holder.Node
 	}
 	if v.Next != nil {
-		out.Next = reference(v.Next.Who)
+		out.Next = v.Next.Who.Ref()
 	}
 	if v.Reason != nil {
 		out.Reason = v.Reason.Code
 	}
 	return out
-}
-
-func reference(r facts.Requester) string {
-	if r.Kind == "Pod" {
-		return kindPod + r.Namespace + "/" + r.Name
-	}
-	return kindTicket + r.Namespace + "/" + r.Name
 }
 
 type graph struct {
@@ -300,9 +227,8 @@ func (g *graph) because(from, to, how string, r *facts.Reason) {
 }
 
 // pod adds a pod that waits: for its own dead node, for its volumes, or for nodes that could take them.
-func (g *graph) pod(p *facts.PodWait) {
-	from := reference(p.Who)
-	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since, Behind: p.Behind})
+func (g *graph) pod(p *facts.Wait) {
+	from := p.Who.Ref()
 	if p.State == facts.PodAtDeadNode {
 		g.link(Link{From: from, To: nodeRef(p.Node), How: WaitsFor, Code: p.Code, Message: p.Explained.Cause.Message, Since: p.Since, Do: p.Explained.Cause.Do})
 		return
@@ -347,23 +273,14 @@ func (g *graph) pod(p *facts.PodWait) {
 	}
 }
 
-func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
-	if len(t.Reasons) == 0 {
-		return
-	}
-	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]
-	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: t.Node, State: t.State, Code: r.Code, Answer: "waits: " + strings.TrimSuffix(r.Message, ".") + ".", Since: t.Since, Behind: w.Behind(t)})
-	g.because(from, nodeRef(r.Node), WaitsFor, r)
-}
-
 // volume adds a volume's waiters, its present place, and its users there.
 func (g *graph) volume(v *facts.Volume) {
 	self := volumeRef(v)
 	if v.Next != nil {
-		g.link(Link{From: reference(v.Next.Who), To: self, How: IsNext, Since: v.Next.Since})
+		g.link(Link{From: v.Next.Who.Ref(), To: self, How: IsNext, Since: v.Next.Since})
 	}
 	for i := range v.Waiting {
-		g.link(Link{From: reference(v.Waiting[i].Who), To: self, How: WaitsFor, Since: v.Waiting[i].Since})
+		g.link(Link{From: v.Waiting[i].Who.Ref(), To: self, How: WaitsFor, Since: v.Waiting[i].Since})
 	}
 	if v.Reason == nil && v.Next == nil && len(v.Waiting) == 0 {
 		return
@@ -374,7 +291,7 @@ func (g *graph) volume(v *facts.Volume) {
 	}
 	if v.Holder != nil && v.Holder.Detached() {
 		for _, r := range v.Holder.For {
-			g.link(Link{From: self, To: reference(r), How: DetachedFor})
+			g.link(Link{From: self, To: r.Ref(), How: DetachedFor})
 		}
 		at = ""
 	}
@@ -390,7 +307,7 @@ func (g *graph) volume(v *facts.Volume) {
 			continue
 		}
 		for _, u := range v.Nodes[i].Users {
-			g.link(Link{From: self, To: reference(u.Requester), How: UsedBy, Code: u.State})
+			g.link(Link{From: self, To: u.Requester.Ref(), How: UsedBy, Code: u.State})
 		}
 	}
 }
@@ -413,9 +330,9 @@ func volumeRef(v *facts.Volume) string {
 }
 
 func (v *View) sort() {
-	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Node, b.Node) })
 	slices.SortFunc(v.Volumes, func(a, b Volume) int { return cmp.Compare(a.Key, b.Key) })
-	slices.SortFunc(v.Waits, func(a, b Wait) int { return cmp.Compare(a.Ref, b.Ref) })
+	slices.SortFunc(v.Waits, func(a, b facts.Wait) int { return cmp.Compare(a.Who.Ref(), b.Who.Ref()) })
 	slices.SortFunc(v.Links, func(a, b Link) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.How, b.How), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})

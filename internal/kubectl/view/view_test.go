@@ -69,26 +69,26 @@ func worlds(t *testing.T) map[string]*facts.World {
 func TestSlotsAreThoseOfTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	for name, w := range worlds(t) {
-		drivers := map[[2]string]Driver{}
+		drivers := map[[2]string]facts.Slots{}
 		for _, n := range Of(w).Nodes {
 			for _, d := range n.Drivers {
-				drivers[[2]string{n.Name, d.Name}] = d
+				drivers[[2]string{n.Node, d.Driver}] = d
 			}
 		}
 		for _, s := range w.ListSlots() {
 			d, ok := drivers[[2]string{s.Node, s.Driver}]
 			counts := map[string]int32{}
-			for _, slot := range d.Slots {
+			for _, slot := range d.Volumes {
 				counts[slot.Slot]++
 				seen[slot.Slot] = true
 			}
-			if !ok || counts[Used] != s.Used || counts[Kept] != s.Kept || counts[Leaving] != s.Leaving || counts[Unknown] != s.Unknown || counts[Reserved] != s.Reserved ||
+			if !ok || counts["Used"] != s.Used || counts["Kept"] != s.Kept || counts["Leaving"] != s.Leaving || counts["Unknown"] != s.Unknown || counts["Reserved"] != s.Reserved ||
 				!reflect.DeepEqual(d.Free, s.Free) || !reflect.DeepEqual(d.Limit, s.Limit) {
 				t.Errorf("%s: %s has %v (%+v), the table %+v", name, s.Node, counts, d, s)
 			}
 		}
 	}
-	for _, state := range []string{Used, Kept, Leaving, Unknown, Reserved} {
+	for _, state := range []string{"Used", "Kept", "Leaving", "Unknown", "Reserved"} {
 		if !seen[state] {
 			t.Errorf("no cluster has a slot that is %s", state)
 		}
@@ -102,7 +102,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		v := Of(w)
 		known := map[string]bool{"": true}
 		for _, n := range v.Nodes {
-			known["node/"+n.Name] = true
+			known["node/"+n.Node] = true
 		}
 		for _, x := range v.Volumes {
 			known["volume/"+x.Key] = true
@@ -123,8 +123,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 		for _, wait := range v.Waits {
-			if !slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == wait.Ref }) {
-				t.Errorf("%s: nothing says what %s waits for: %s", name, wait.Ref, wait.Answer)
+			if !slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == wait.Who.Ref() }) {
+				t.Errorf("%s: nothing says what %s waits for: %s", name, wait.Who, wait.Answer)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestChainOfADeadNode(t *testing.T) {
 	if pv.To != "node/worker-1" || pv.How != LeavesAt {
 		t.Errorf("the volume: %+v", pv)
 	}
-	if len(v.Waits) != 1 || v.Waits[0].Code != "NodeUnreachable" || v.Waits[0].Ref != "pod/shop/db" {
+	if len(v.Waits) != 1 || v.Waits[0].Code != "NodeUnreachable" || v.Waits[0].Who.Ref() != "pod/shop/db" {
 		t.Errorf("who waits: %+v", v.Waits)
 	}
 }
@@ -185,7 +185,7 @@ func TestPodsAtDeadNodesWait(t *testing.T) {
 		{"node-gone", "pod/shop/db", "node/worker-1", "NodeMissing"},
 	} {
 		v := Of(all[c.world])
-		if len(v.Waits) != 1 || v.Waits[0].Ref != c.pod || v.Waits[0].Code != c.code || v.Waits[0].State != facts.PodAtDeadNode {
+		if len(v.Waits) != 1 || v.Waits[0].Who.Ref() != c.pod || v.Waits[0].Code != c.code || v.Waits[0].State != facts.PodAtDeadNode {
 			t.Errorf("%s: who waits: %+v", c.world, v.Waits)
 		}
 		if !slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == c.pod && l.To == c.node && l.How == WaitsFor && l.Do != "" }) {
@@ -203,7 +203,7 @@ func TestWaitingPodsHaveRemedies(t *testing.T) {
 			return slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == ref && l.Do != "" })
 		}
 		for _, p := range w.ListWaits() {
-			ref := reference(p.Who)
+			ref := p.Who.Ref()
 			next := slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == ref && remedy(l.To) })
 			if c := p.Explained.Cause; c != nil && c.Do != "" && !remedy(ref) && !next {
 				t.Errorf("%s: %s waits (%s), and the page has no remedy: explain says %q", name, ref, c.Code, c.Do)

@@ -71,17 +71,6 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.serve(ctx, c)
-}
-
-func (o *options) source(c *cluster.Cluster) string {
-	if file := o.base.Flags.Bundle; file != "" {
-		return filepath.Base(file)
-	}
-	return c.Config.Host
-}
-
-func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	h, ended := newHub(), make(chan error, 2)
@@ -92,10 +81,12 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	case <-changed:
 	}
-	if o.base.Flags.Bundle == "" {
+	s := &server{hub: h, source: c.Config.Host, frozen: c.File, clock: c.Clock}
+	if c.File {
+		s.source = filepath.Base(o.base.Flags.Bundle)
+	} else {
 		go probe(ctx, c, h)
 	}
-	s := &server{hub: h, source: o.source(c), frozen: o.base.Flags.Bundle != "", clock: c.Clock}
 	s.detail = func(ctx context.Context, ref string) (Detail, error) {
 		now, _ := h.get()
 		return (&details{cluster: c, world: now.world, style: o.base.Plain()}).of(ctx, ref)
@@ -179,14 +170,3 @@ func openBrowser(ctx context.Context, url string) error {
 
 //go:embed assets
 var assets embed.FS
-
-const indexPage = "index.html"
-
-// asset is a file of the page; nil where there is no such file.
-func asset(name string) []byte {
-	raw, err := assets.ReadFile("assets/" + name)
-	if err != nil {
-		return nil
-	}
-	return raw
-}

@@ -22,7 +22,7 @@ type Detail struct {
 	Ref    string `json:"ref"`
 	Answer string `json:"answer"`
 	// Cause is the problem with its remedy; nil where there is none.
-	Cause *facts.Cause `json:"cause,omitempty"`
+	Cause *facts.Reason `json:"cause,omitempty"`
 	// Text is the output of kubectl moorage explain -o wide, and Commands give the same output in a
 	// terminal.
 	Text     string   `json:"text,omitempty"`
@@ -62,7 +62,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	case "node":
 		out, err = d.node(ctx, name)
 	case "ticket":
-		out, err = d.ticket(namespace, inNamespace)
+		out, err = d.explained(ctx, "ticket", namespace, inNamespace)
 	default:
 		err = &command.NotFoundError{Message: fmt.Sprintf("%q names no object", ref)}
 	}
@@ -93,11 +93,11 @@ func viewOf(w *facts.World, s screen.Style) *view.View {
 }
 
 func (d *details) explained(ctx context.Context, kind, namespace, name string) (Detail, error) {
-	x, err := explain.Of(ctx, d.cluster, d.world, d.style, kind, namespace, name)
+	x, text, err := explain.Of(ctx, d.cluster, d.world, d.style, kind, namespace, name)
 	if err != nil {
 		return Detail{}, err
 	}
-	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: []string{d.command("explain " + kind + "/" + name + command.Inside(namespace) + " -o wide")}}
+	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: text, Commands: []string{d.command("explain " + kind + "/" + name + command.Inside(namespace) + " -o wide")}}
 	if value, ok := x.Value.(facts.Storage); ok {
 		out.Volume = value.Volume
 	}
@@ -144,18 +144,5 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 	}
 	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}
 	out.Commands = append(out.Commands, d.command("drain-plan "+name))
-	return out, nil
-}
-
-func (d *details) ticket(namespace, name string) (Detail, error) {
-	t, ok := d.world.TicketNow(namespace, name)
-	if !ok {
-		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
-	}
-	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: []string{d.command("tickets" + command.Inside(namespace))}}
-	if len(t.Reasons) > 0 {
-		r := t.Reasons[0]
-		out.Cause = r.Cause()
-	}
 	return out, nil
 }

@@ -3,6 +3,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -10,15 +11,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gorilla/mux"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -48,35 +49,26 @@ func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
-func (s *server) handler(token string) http.Handler { return &guard{token: token, next: s.routes()} }
-
-func (s *server) routes() http.Handler {
-	router := mux.NewRouter().SkipClean(true)
-	router.HandleFunc("/", s.page)
-	router.HandleFunc("/stream", s.stream)
-	router.HandleFunc("/detail", s.serveDetail)
-	router.HandleFunc("/{asset:[a-z]+\\.(?:js|css)}", s.asset)
-	return router
+func (s *server) handler(token string) http.Handler {
+	return &guard{token: token, next: http.HandlerFunc(s.route)}
 }
 
-func (s *server) page(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(asset(indexPage)) // the client has gone
-}
-
-func (s *server) asset(w http.ResponseWriter, r *http.Request) {
-	name := mux.Vars(r)["asset"]
-	content := asset(name)
-	if content == nil {
-		http.NotFound(w, r)
-		return
+func (s *server) route(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/stream":
+		s.stream(w, r)
+	case "/detail":
+		s.serveDetail(w, r)
+	default:
+		name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
+		content, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+		_, _ = w.Write(content) // the client has gone
 	}
-	kind := "text/javascript; charset=utf-8"
-	if strings.HasSuffix(name, ".css") {
-		kind = "text/css; charset=utf-8"
-	}
-	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(content) // the client has gone
 }
 
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {

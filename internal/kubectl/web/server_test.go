@@ -231,7 +231,7 @@ func TestStream(t *testing.T) {
 	}
 	set(h, "n1", "n2")
 	d := first.next()
-	if d.View == nil || len(d.View.Nodes) != 2 || d.View.Nodes[1].Name != "n2" {
+	if d.View == nil || len(d.View.Nodes) != 2 || d.View.Nodes[1].Node != "n2" {
 		t.Errorf("the second message: %+v", d)
 	}
 	if again := listen(t, web).next(); again.View == nil || len(again.View.Nodes) != 2 {
@@ -252,7 +252,7 @@ func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	}
 	ended := errors.New("ended")
 	err := (&server{hub: h, clock: noon}).each(t.Context(), nil, func(m message) error {
-		if m.View == nil || len(m.View.Nodes) != 2 || m.View.Nodes[0].Name != "c" {
+		if m.View == nil || len(m.View.Nodes) != 2 || m.View.Nodes[0].Node != "c" {
 			t.Errorf("what it gets: %+v", m)
 		}
 		return ended

@@ -23,8 +23,10 @@ const mostCells = 256;
 
 const names = (list, key) => new Map((list ?? []).map((item) => [item[key], item]));
 
-// whole is a node with all its lists: a bundle may come from a stranger.
-const whole = (node) => ({ ...node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, slots: driver.slots ?? [] })) });
+// whole is a node with all its lists, and names as in references.
+const whole = (node) => ({ ...node, name: node.node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, name: driver.driver, slots: (driver.volumes ?? []).map(slotOf) })) });
+const slotOf = (v) => ({ ...v, slot: v.slot.toLowerCase(), users: v.users?.map(refOf) });
+const refOf = (who) => `${who.kind === 'Pod' ? 'pod' : 'ticket'}/${who.namespace}/${who.name}`;
 
 // rank puts nodes first that are not ready, and full nodes after them.
 const rank = (node) => (node.missing || !node.ready ? 0 : node.drivers.some((driver) => driver.exhausted || driver.free === 0) ? 1 : 2);
@@ -76,7 +78,7 @@ export class Model {
     if (this.ready) for (const node of nodes.values()) this.remember(this.nodes.get(node.name), node);
     this.nodes = nodes;
     this.volumes = names(view.volumes, 'key');
-    this.waits = names(view.waits, 'ref');
+    this.waits = names(view.waits?.map((wait) => ({ ...wait, ref: refOf(wait.who) })), 'ref');
     this.links = view.links ?? [];
     this.unseen = view.unseen ?? [];
     this.totals = view.totals ?? none;
