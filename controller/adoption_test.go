@@ -21,15 +21,21 @@ func (c *cluster) theirs(node string, handles ...string) {
 	for _, handle := range handles {
 		c.disk(handle)
 		c.pod("pod-"+handle, node, handle, false)
-		c.Put("volumeattachments", &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: va(handle, node)},
-			Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node,
-				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(handle)}},
-			Status: storagev1.VolumeAttachmentStatus{Attached: true},
-		})
+		c.stranger(handle, node)
 	}
 	c.node(node, handles)
 	c.report(node, handles...)
+}
+
+// stranger puts the VolumeAttachment of another controller. It has no note, so that the volume needs a
+// VolumeHold.
+func (c *cluster) stranger(handle, node string) {
+	c.Put("volumeattachments", &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: va(handle, node)},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(handle)}},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	})
 }
 
 // Installed into a cluster with hundreds of volumes attached by another controller, it has complete

@@ -18,7 +18,7 @@ func unanswered(t *testing.T, timeout time.Duration) (c *cluster, stop func(), s
 	c.lost = make(chan struct{})
 	broken := make(chan time.Time, 1)
 	c.Intercept(func(r apitest.Request, serve func()) error {
-		if r.Verb == "create" && r.Resource == "volumeholds" {
+		if r.Verb == "create" && r.Resource == "volumeattachments" {
 			select {
 			case broken <- time.Now():
 			default:

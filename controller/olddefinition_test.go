@@ -17,20 +17,17 @@ func TestOlderDefinitionWithoutBoot(t *testing.T) {
 	c.Unknown("volumeholds", "holder.bootID")
 	c.changeNode("n1", func(n *corev1.Node) { n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID = "b1", "m1" })
 	c.disk("data")
+	c.stranger("data", "n1")
 	c.pod("db", "n1", "data", false)
 	c.lead(1)
 	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
-	if !c.observer.Snapshot().DropsHoldBoots() {
-		t.Error("it is not known that the API server drops the boot")
-	}
-	c.wrote("create volumeholds "+vh("data"), "create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
+	c.until("it is known that the API server drops the boot", func() bool { return c.observer.Snapshot().DropsHoldBoots() })
 
 	c.Unknown("volumeholds", "")
 	c.disk("more")
+	c.stranger("more", "n1")
 	c.pod("web", "n1", "more", false)
 	c.until("the next volume is reported", func() bool { return c.reported("more", "n1") })
-	if boot := c.hold("more").Holder.BootID; boot != "b1" {
-		t.Errorf("its hold names boot %q", boot)
-	}
+	c.until("its hold names the boot", func() bool { return c.hold("more").Holder != nil && c.hold("more").Holder.BootID == "b1" })
 	c.until("it is known that the API server keeps it", func() bool { return !c.observer.Snapshot().DropsHoldBoots() })
 }

@@ -25,7 +25,7 @@ func TestPodWithoutTicket(t *testing.T) {
 	c.Forget()
 	c.pod("db", "n1", "data", false)
 	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
-	c.wrote("create volumeholds "+vh("data"), "create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
+	c.wrote("create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
 
 	c.node("n1", []string{"data"}) // the kubelet mounts it
 	c.until("that is known", func() bool {
@@ -34,10 +34,10 @@ func TestPodWithoutTicket(t *testing.T) {
 	c.Forget()
 	c.Remove("pods", "shop", "db")
 	c.node("n1", nil) // and has unmounted it
-	c.until("the hold is free", func() bool { return c.hold("data").Holder == nil })
-	c.wrote("patch nodes/status n1", "delete volumeattachments "+va("data", "n1"), "update volumeholds "+vh("data"))
-	if c.attachment("data", "n1") != nil || c.reported("data", "n1") || c.hold("data").Transitions != 1 {
-		t.Errorf("attachment %v, hold %+v", c.attachment("data", "n1"), c.hold("data"))
+	c.until("the attachment is gone", func() bool { return c.attachment("data", "n1") == nil })
+	c.wrote("patch nodes/status n1", "delete volumeattachments "+va("data", "n1"))
+	if c.reported("data", "n1") {
+		t.Error("volumesAttached names it")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestBoundPodIsTold(t *testing.T) {
 		t.Errorf("conditions %+v", pod.Status.Conditions)
 	}
 	status, err := v1alpha1.ParseVolumeStatus(pod.Annotations[v1alpha1.AnnotationVolumeStatus])
-	want := v1alpha1.PodVolumeStatus{Name: "v", Claim: "data", PersistentVolume: "data", Node: "n1", SafeToMount: true, Transitions: 1}
+	want := v1alpha1.PodVolumeStatus{Name: "v", Claim: "data", PersistentVolume: "data", Node: "n1", SafeToMount: true, Transitions: 1_000_000_001}
 	if err != nil || len(status.Volumes) != 1 || status.Volumes[0] != want {
 		t.Errorf("volume status %+v (%v)", status, err)
 	}
@@ -119,12 +119,14 @@ func TestHandover(t *testing.T) {
 	c.pod("old", "n1", "data", false)
 	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
 	c.pod("new", "n2", "data", false)
-	c.until("the new pod waits for the volume", func() bool { return len(c.hold("data").Waiting) == 1 })
+	c.until("the new pod waits for the volume", func() bool {
+		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).NodeVolume("n2") != nil
+	})
 	c.Forget()
 	c.Remove("pods", "shop", "old")
 	c.until("the volume is at the other node", func() bool { return c.reported("data", "n2") })
-	if got := c.hold("data"); got.Holder.Node != "n2" || got.Transitions != 2 {
-		t.Errorf("hold %+v", got)
+	if got := c.attachment("data", "n2").Annotations[v1alpha1.AnnotationTransitions]; got != "1000000002" {
+		t.Errorf("transitions %s", got)
 	}
 	var order []string
 	for _, w := range c.Writes() {
@@ -208,7 +210,7 @@ func TestRefusedAttach(t *testing.T) {
 			writes = append(writes, verb)
 		}
 	}
-	if strings.Join(writes, ", ") != "create, update, update" {
+	if strings.Join(writes, ", ") != "create, update" {
 		t.Errorf("the hold is written %v", writes)
 	}
 }

@@ -18,9 +18,14 @@ const (
 	// stamps a placeholder at creation; afterwards the controller alone writes it.
 	AnnotationVolumeStatus = "moorage.dev/volume-status"
 
-	// AnnotationTransitions on a VolumeAttachment holds the volume's number of transitions (decimal) at
-	// its creation: the fencing token.
+	// AnnotationTransitions on a VolumeAttachment of an exclusive volume is the fencing token (decimal):
+	// a number that rises from attachment to attachment, also from leader to leader.
 	AnnotationTransitions = "moorage.dev/transitions"
+
+	// AnnotationHolder on a VolumeAttachment of an exclusive volume says for which Node, boot, machine and
+	// pod it was made, as JSON with nodeUID, bootID, systemUUID and podUID. A VolumeHold says it in its
+	// place where there is one.
+	AnnotationHolder = "moorage.dev/holder"
 
 	// AnnotationConfirmed on a VolumeAttachment gets a new value before its volume is put (back) into
 	// node.status.volumesAttached. The write raises the resource version, so any DELETE still in flight

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeHold is the record of a volume that is or was held exclusively, or has something to report. Its
-// name is VolumeHoldName(driver, handle). Only the controller writes it. There is no status
+// VolumeHold is the record of a volume of which its VolumeAttachment can't say enough: a volume with a
+// ticket, a forced detach, a failure to report, or without VolumeAttachments. Other exclusive volumes have
+// AnnotationHolder on their VolumeAttachment. Its name is VolumeHoldName(driver, handle). Only the controller writes it. There is no status
 // subresource, so that a new one is a single write; holder and next change by compare-and-swap on the
 // resource version.
 //
@@ -101,9 +102,8 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Waiting []TicketReference `json:"waiting,omitempty"`
 
-	// transitions rises whenever the volume changes its node, as leaseTransitions
-	// does in a Lease, and serves as a fencing token. It never falls while a
-	// PersistentVolume or VolumeAttachment of the volume exists.
+	// transitions rises whenever the volume changes its node, and serves as a fencing token. The numbers
+	// of all volumes rise together: they are not consecutive. Absent in a new record without a node.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Transitions int64 `json:"transitions,omitempty"`

@@ -384,7 +384,7 @@ func (c *Controller) tellRefused(step rules.Step, err error) {
 	default:
 		return
 	}
-	if leaves && (v.Hold == nil || v.Hold.Node != step.Node) {
+	if leaves && v.Record().Node != step.Node {
 		return
 	}
 	for i := range v.NodeVolumes {

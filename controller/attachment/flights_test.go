@@ -204,7 +204,7 @@ func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 	}
 	c.flights.end(volume("data"), "n5")
 	process(t, c, "data")
-	if d.count(rules.WriteHold) != 1 {
+	if d.count(rules.CreateAttachment) != 1 {
 		t.Errorf("nothing is under way, and done was %+v", d.steps)
 	}
 }

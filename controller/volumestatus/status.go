@@ -82,9 +82,7 @@ func stateOf(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.Vo
 		}
 		entry.Node = string(node)
 		volume := s.Volume(id)
-		if volume != nil && volume.Hold != nil {
-			entry.Transitions = volume.Hold.Transitions
-		}
+		entry.Transitions = volume.Record().Transitions
 		verdict := a.Explain(s, need, node, now).SeenFrom(p.Namespace)
 		before := saidOf(said, v.Name)
 		entry.SafeToMount = verdict.Allowed() && !st.finished

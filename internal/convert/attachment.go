@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +78,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 && n <= ledger.MaxTransitions {
 		fact.Transitions = n
 	}
+	fact.Note = noteOf(a.Annotations[v1alpha1.AnnotationHolder])
 	if a.Spec.Source.PersistentVolumeName != nil {
 		fact.PersistentVolume = *a.Spec.Source.PersistentVolumeName
 	}
@@ -85,6 +87,36 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		_, fact.Inline, err = volumeOfPV(&corev1.PersistentVolume{Spec: *spec})
 	}
 	return fact, err
+}
+
+// holder is v1alpha1.AnnotationHolder.
+type holder struct {
+	NodeUID    string `json:"nodeUID"`
+	BootID     string `json:"bootID,omitempty"`
+	SystemUUID string `json:"systemUUID,omitempty"`
+	PodUID     string `json:"podUID,omitempty"`
+}
+
+// noteOf makes a note of the annotation of a VolumeAttachment; zero if there is none that can be read: then a
+// VolumeHold is written.
+func noteOf(text string) ledger.Note {
+	var a holder
+	if text == "" || json.Unmarshal([]byte(text), &a) != nil || a.NodeUID == "" {
+		return ledger.Note{}
+	}
+	return ledger.Note{
+		NodeUID: identity(a.NodeUID, maxIdentity), Pod: identity(a.PodUID, maxIdentity),
+		Boot: ledger.Boot{SystemUUID: identity(a.SystemUUID, maxIdentity), BootID: identity(a.BootID, maxIdentity)},
+	}
+}
+
+// NoteText is the annotation for a note; empty for none.
+func NoteText(n ledger.Note) (string, error) {
+	if n == (ledger.Note{}) {
+		return "", nil
+	}
+	text, err := json.Marshal(holder{n.NodeUID, n.Boot.BootID, n.Boot.SystemUUID, n.Pod})
+	return string(text), err
 }
 
 func callError(e *storagev1.VolumeError) ledger.CallError {

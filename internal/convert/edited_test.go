@@ -13,12 +13,13 @@ import (
 )
 
 // A VolumeHold was edited, so that its number of transitions is the largest, or one that can still be
-// counted on. The volume gets its node all the same, with a number that the API server takes, that
+// counted on. The volume gets its node for a ticket all the same, with a number that the API server takes, that
 // counts for a VolumeAttachment, and that is not lower.
 func TestEditedTransitions(t *testing.T) {
 	disk, now := ledger.VolumeID{Driver: "disk", Handle: "d"}, time.Unix(2000, 0)
 	for edited, want := range map[int64]int64{math.MaxInt64: ledger.MaxTransitions, ledger.MaxTransitions: ledger.MaxTransitions, ledger.MaxTransitions - 2: ledger.MaxTransitions - 1} {
 		object := &v1alpha1.VolumeHold{Spec: v1alpha1.VolumeHoldSpec{Driver: disk.Driver, Handle: disk.Handle}, Status: v1alpha1.VolumeHoldStatus{Transitions: edited}}
+		ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "n", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}}
 		object.ResourceVersion = "5"
 		l := ledger.New()
 		for _, e := range []ledger.Event{
@@ -26,12 +27,16 @@ func TestEditedTransitions(t *testing.T) {
 			ledger.NodeState{Name: "n", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, BootID: "b", SystemUUID: "m"},
 			ledger.Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: "n", Volumes: []ledger.PodVolume{{Name: "v", Inline: disk}}},
 			Hold(object),
+			ticket,
 		} {
 			l.Apply(now, e)
 		}
 		steps := (rules.Arbiter{}).Plan(l.Snapshot(), disk, now).Steps
 		if len(steps) == 0 || steps[0].Do != rules.WriteHold || steps[0].Hold.Node != "n" {
 			t.Fatalf("transitions %d: the hold is not written: %v", edited, steps)
+		}
+		if token := l.Snapshot().Token(); token > 1_000_000_000 {
+			t.Errorf("transitions %d of one volume count for all: %d", edited, token)
 		}
 		if written := HoldObject(HoldContext{Volume: disk, Now: now}, steps[0].Hold).Status.Transitions; written != want {
 			t.Errorf("transitions %d: %d are written, want %d", edited, written, want)

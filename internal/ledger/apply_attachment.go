@@ -8,6 +8,7 @@ import (
 )
 
 func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
+	l.seeToken(a.Transitions)
 	old := l.facts.attachments.get(a.Name)
 	if old != nil && !old.olderThan(a.Version) {
 		return
@@ -114,16 +115,28 @@ func madeForAnother(a *Attachment, v VolumeID) bool {
 
 // machine is the node that an attachment of a driver's volume names; a known node if possible.
 func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *machine {
-	to := machine{a.Node, driver, a.NodeID}
+	to := machine{a.Node, driver, a.NodeID, a.Note}
+	to.note.Pod = ""
 	if old != nil && *old.to == to {
 		return old.to
 	}
-	if n := l.facts.nodes.get(a.Node); n != nil {
-		if i, ok := n.driver(driver); ok && n.Drivers[i].to != nil && *n.Drivers[i].to == to {
-			return n.Drivers[i].to
+	n := l.facts.nodes.get(a.Node)
+	if n == nil {
+		return &to
+	}
+	i, ok := n.driver(driver)
+	if !ok {
+		return &to
+	}
+	for _, known := range []*machine{n.Drivers[i].to, n.Drivers[i].noted} {
+		if known != nil && *known == to {
+			return known
 		}
 	}
-	return &machine{a.Node, driver, a.NodeID}
+	if to.note != (Note{}) {
+		l.node(a.Node).ownDriver(driver).noted = &to
+	}
+	return &to
 }
 
 // resolveAttachment places an attachment after its PersistentVolume was seen.
@@ -161,6 +174,7 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 		if marked != rec.underWay() {
 			l.facts.attachments.put(l.gen, name, old)
 		}
+		l.seeNote(now, t, old)
 		t.volume(rec.at())
 		return
 	}
@@ -175,11 +189,28 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 			p.Proof = Proof{}
 		}
 	})
+	l.seeNote(now, t, &fresh)
 	switch {
 	case old != nil && !same:
 		l.leaveAttachment(now, t, old)
 	case same && old.own && old.uid != fresh.uid:
 		l.trust(now, t, old.to.node, old.at())
+	}
+}
+
+// seeNote has the volume of an attachment with a note remember that it has one (Volume.Record), and lists the
+// volume for the note's pod.
+func (l *Ledger) seeNote(now time.Time, t *Touched, r *attachmentRecord) {
+	if v := l.facts.volumes.get(r.at()); v != nil && !v.noted && r.noted() {
+		l.volume(r.at()).noted = true
+	}
+	l.listMadeFor(now, t, r)
+}
+
+// listMadeFor lists a volume for the pod for which an attachment was made, or ends that with the attachment.
+func (l *Ledger) listMadeFor(now time.Time, t *Touched, r *attachmentRecord) {
+	if r.pod != "" && l.listPod(r.pod, r.at()) {
+		l.updatePodVolumes(now, t, r.pod)
 	}
 }
 
@@ -190,6 +221,7 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 			p.Proof = Proof{}
 		}
 	})
+	l.listMadeFor(now, t, r)
 	if p := l.facts.volumes.get(r.at()).NodeVolume(r.to.node); r.own || p != nil && !p.HasAttachments() && !p.WithoutAttachment() {
 		l.trust(now, t, r.to.node, r.at())
 	}

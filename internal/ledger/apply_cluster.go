@@ -266,7 +266,7 @@ func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, driver := range d.Drivers {
 		own := rec.ownDriver(driver.Name)
 		own.DriverOnNode, own.Registered, own.Exhausted = driver, true, false
-		own.to = &machine{rec.Name, own.Name, driver.NodeID}
+		own.to = &machine{node: rec.Name, driver: own.Name, nodeID: driver.NodeID}
 	}
 	rec.sweepDrivers()
 	for _, driver := range d.Drivers {
@@ -300,6 +300,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	hold := e.Hold
+	l.seeToken(hold.Transitions)
 	rec := l.volume(e.Volume)
 	doubted := rec.HoldUnanswered > 0
 	rec.HoldUnanswered = 0

@@ -161,8 +161,8 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes with holds that list a pod as user or waiter: its claims led to them when the
-// holds were written. For a process that has begun since, this is the only source if a claim or
+// heldFor are the volumes with holds that list a pod as user or waiter, and those with an attachment that was
+// made for it: its claims led to them then. For a process that has begun since, this is the only source if a claim or
 // PersistentVolume is gone, or was made again.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
@@ -171,14 +171,14 @@ func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	}
 	var list []VolumeID
 	for _, v := range rec.volumes {
-		if h := l.facts.volumes.get(v).Hold; h.node() == p.Node || h.waits(p.UID) {
+		if rec := l.facts.volumes.get(v); rec.Hold.node() == p.Node || rec.Hold.waits(p.UID) || rec.madeFor(p.UID, p.Node) {
 			list = append(list, v)
 		}
 	}
 	return list
 }
 
-// listed are the volumes with holds that list a pod, seen or not.
+// listed are the volumes with holds or notes that list a pod, seen or not.
 type listed struct {
 	pod     string // its UID
 	volumes []VolumeID
@@ -188,12 +188,12 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 	before, after := was.pods(), is.pods()
 	for _, uid := range before {
 		if _, still := slices.BinarySearch(after, uid); !still {
-			l.listPod(uid, v, false)
+			l.listPod(uid, v)
 		}
 	}
 	for _, uid := range after {
 		if _, known := slices.BinarySearch(before, uid); !known {
-			l.listPod(uid, v, true)
+			l.listPod(uid, v)
 		} else if was.node() == is.node() {
 			continue
 		}
@@ -201,10 +201,15 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 	}
 }
 
-func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
+// listPod lists a volume for a pod, or no longer, and says whether that is a change.
+func (l *Ledger) listPod(uid string, v VolumeID) (changed bool) {
 	rec := listed{pod: uid}
 	if old := l.facts.listed.get(uid); old != nil {
-		rec.volumes = slices.Clone(old.volumes)
+		rec.volumes = old.volumes
+	}
+	is := l.facts.volumes.get(v).lists(uid)
+	if slices.Contains(rec.volumes, v) == is {
+		return false
 	}
 	if is {
 		rec.volumes = add(rec.volumes, v)
@@ -213,9 +218,21 @@ func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	}
 	if len(rec.volumes) == 0 {
 		l.facts.listed.del(l.gen, uid)
-		return
+	} else {
+		l.facts.listed.put(l.gen, uid, &rec)
 	}
-	l.facts.listed.put(l.gen, uid, &rec)
+	return true
+}
+
+// lists says whether the volume's hold, or the note of an attachment, names a pod.
+func (v *Volume) lists(pod string) bool {
+	if v == nil {
+		return false
+	}
+	if _, held := slices.BinarySearch(v.Hold.pods(), pod); held {
+		return true
+	}
+	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.first.noted() && p.first.pod == pod })
 }
 
 // pods lists, sorted by UID, the pods that a hold names as users or waiters.

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +16,15 @@ import (
 // thousands: derived fields are not stored, numbers are stored as numbers, and strings share the bytes
 // of other records. Unusual values are in odd.
 type attachmentRecord struct {
-	handle  string // of its volume
-	to      *machine
-	pv      string // spec.source.persistentVolumeName
-	uid     [16]byte
-	version uint64
-	gen     uint64
-	odd     *oddAttachment
-	// transitions above 32 bits are odd.
-	transitions uint32
+	handle      string // of its volume
+	to          *machine
+	pv          string // spec.source.persistentVolumeName
+	uid         [16]byte
+	version     uint64
+	gen         uint64
+	odd         *oddAttachment
+	transitions int64
+	pod         string // Note.Pod
 	attached    bool
 	deleting    bool
 	stamped     bool
@@ -45,6 +44,7 @@ type machine struct {
 	node   NodeName
 	driver string // the volumes' driver
 	nodeID string // annotation csi.alpha.kubernetes.io/node-id
+	note   Note   // without its pod
 }
 
 // byPV says whether the attachment is of its volume because its PersistentVolume named that.
@@ -57,7 +57,6 @@ type oddAttachment struct {
 	name         string // not own
 	uid, version string // not in the usual form
 	driver       string // not the volume's
-	transitions  int64
 	attachError  CallError
 	detachError  CallError
 	deletedAt    int64
@@ -89,7 +88,7 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
-		attached: a.Attached, deleting: a.Deleting, stamped: a.Stamped, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, cooperative: a.Cooperative, inline: !a.Inline.IsZero(),
+		transitions: a.Transitions, pod: a.Note.Pod, attached: a.Attached, deleting: a.Deleting, stamped: a.Stamped, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, cooperative: a.Cooperative, inline: !a.Inline.IsZero(),
 	}
 	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt, keptBy: a.KeptBy}
 	var ok bool
@@ -105,16 +104,17 @@ func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attac
 	if a.Driver != to.driver {
 		odd.driver = a.Driver
 	}
-	if a.Transitions >= 0 && a.Transitions <= math.MaxUint32 {
-		r.transitions = uint32(a.Transitions)
-	} else {
-		odd.transitions = a.Transitions
-	}
 	if odd != (oddAttachment{}) {
 		kept := odd // odd itself stays on the stack
 		r.odd = &kept
 	}
 	return r
+}
+
+func (r *attachmentRecord) note() Note {
+	n := r.to.note
+	n.Pod = r.pod
+	return n
 }
 
 // unpack makes the fact of a record; nil for nil.
@@ -125,7 +125,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
 		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Stamped: r.stamped, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed, Cooperative: r.cooperative,
-		Transitions: r.allTransitions(), NodeID: r.to.nodeID, own: r.own,
+		Transitions: r.transitions, Note: r.note(), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {
 		a.Inline = r.at()
@@ -134,14 +134,6 @@ func (r *attachmentRecord) unpack() *Attachment {
 		a.AttachError, a.DetachError, a.DeletedAt, a.KeptBy = r.odd.attachError, r.odd.detachError, r.odd.deletedAt, r.odd.keptBy
 	}
 	return a
-}
-
-// allTransitions is the number in the attachment's annotation (v1alpha1.AnnotationTransitions).
-func (r *attachmentRecord) allTransitions() int64 {
-	if r.odd == nil {
-		return int64(r.transitions)
-	}
-	return int64(r.transitions) + r.odd.transitions
 }
 
 func (r *attachmentRecord) name() string {

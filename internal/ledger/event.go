@@ -100,8 +100,8 @@ type GrantResolved struct {
 
 // TookOver says that this process begins to lead. It does not know which volumes earlier leaders reported
 // at nodes that are gone since (Fence.Reported), nor which volumes tickets had at nodes that fell silent.
-// Both are possible from here on, also if the holds change.
-type TookOver struct{}
+// Both are possible from here on, also if the holds change. Epoch is the number of its term.
+type TookOver struct{ Epoch int64 }
 
 // HoldBoots says whether the API server drops the bootID from VolumeHolds, since its definition of them is
 // older than this process. Then no step waits for a hold with a boot.

@@ -221,6 +221,7 @@ type Attachment struct {
 	Stamped            bool   // has a finalizer: an attacher adds its own before it calls the driver
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
+	Note               Note   // Moorage's annotation, zero when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; the value of its first attach
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume in its place
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
@@ -316,6 +317,15 @@ type DriverOnNode struct {
 
 // NoLimit is the limit of a driver that states none.
 const NoLimit int32 = -1
+
+// Note is Moorage's record in the VolumeAttachment of an exclusive volume: the Node for which it was made, the
+// machine and boot of that Node, and the UID of the first pod for which it was made. It does a VolumeHold's
+// work as long as nothing else is to be recorded.
+type Note struct {
+	NodeUID string
+	Boot    Boot
+	Pod     string
+}
 
 // MaxTransitions is the highest number of transitions. Counting ends there, since the API server refuses
 // the negative number after the largest: a volume with an edited VolumeHold then has the same number at

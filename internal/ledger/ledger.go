@@ -31,7 +31,8 @@ type facts struct {
 	// noForceOnTimeout: see NoForceOnTimeout.
 	noForceOnTimeout bool
 	// doubtsCutOff: see CutOffBelieved.
-	doubtsCutOff bool
+	doubtsCutOff         bool
+	token, epochOfTokens int64 // see Snapshot.Token
 	// dropsHoldBoots: see HoldBoots.
 	dropsHoldBoots bool
 

@@ -23,8 +23,8 @@ func TestPackedAttachments(t *testing.T) {
 		"as usual":               {func(*Attachment) {}, false},
 		"no transitions":         {func(a *Attachment) { a.Transitions = 0 }, false},
 		"as many as there are":   {func(a *Attachment) { a.Transitions = math.MaxUint32 }, false},
-		"more than there are":    {func(a *Attachment) { a.Transitions = math.MaxUint32 + 1 }, true},
-		"fewer than none":        {func(a *Attachment) { a.Transitions = -1 }, true},
+		"more than there are":    {func(a *Attachment) { a.Transitions = math.MaxUint32 + 1 }, false},
+		"fewer than none":        {func(a *Attachment) { a.Transitions = -1 }, false},
 		"no version":             {func(a *Attachment) { a.Version = "" }, false},
 		"a version in letters":   {func(a *Attachment) { a.Version = "a12" }, true},
 		"a version with a zero":  {func(a *Attachment) { a.Version = "012" }, true},
@@ -43,7 +43,7 @@ func TestPackedAttachments(t *testing.T) {
 	} {
 		a := usual
 		test.change(&a)
-		r := a.pack("h", &machine{"n", "disk", a.NodeID}, a.PersistentVolume, a.Name == usual.Name)
+		r := a.pack("h", &machine{node: "n", driver: "disk", nodeID: a.NodeID}, a.PersistentVolume, a.Name == usual.Name)
 		a.own = a.Name == usual.Name
 		if got := r.unpack(); *got != a || (r.odd != nil) != test.odd {
 			t.Errorf("%s: %+v\nwant %+v (odd: %t)", name, *got, a, r.odd != nil)

@@ -21,6 +21,7 @@ type Volume struct {
 	HoldUnanswered uint16
 
 	dropped string    // the version of the hold that this process deleted last
+	noted   bool      // an attachment of it had a note
 	earlier *earlier  // see Earlier; nil: nothing
 	left    *left     // see Left; nil: none
 	pvs     *[]string // see PVs; nil: none
@@ -357,6 +358,7 @@ type NodeDriver struct {
 
 	handles handles  // of the volumes that have a NodeVolume here
 	to      *machine // as the CSINode says, for attachments to share
+	noted   *machine // likewise, with the last note
 }
 
 // Taken is the number of taken slots.
@@ -444,7 +446,7 @@ func (p *NodeVolume) Detaching() bool {
 func (p *NodeVolume) Transitions() int64 {
 	most := int64(0)
 	for _, r := range p.records() {
-		most = max(most, r.allTransitions())
+		most = max(most, r.transitions)
 	}
 	return most
 }

@@ -26,8 +26,8 @@ import (
 //     have left the volume attached (NodeVolume.Left). When the volume comes back to the same boot, its
 //     VolumeHold still tells (Fence). A volume without attachments is known when its hold names another node.
 //
-// The boot of a possible mount has three sources: the hold's grant, the hold's entry about a forced detach,
-// and the memory of this process (NodeVolume.SawUnknown).
+// The boot of a possible mount has three sources: the grant in the hold or in the attachment's note, the
+// hold's entry about a forced detach, and the memory of this process (NodeVolume.SawUnknown).
 
 // Unknown lists the boots in which a volume may be mounted at a node, although the kubelet's list does not
 // tell; none: the list tells.
@@ -50,12 +50,18 @@ func (w *facts) unknown(v *Volume, p *NodeVolume) []Boot {
 		return nil
 	}
 	boots := p.SawUnknown()
-	if h := v.Hold; h != nil {
+	switch {
+	case v.HasHold():
+		h := v.Hold
 		if h.Node == p.Node && p.MayBeMounted() && w.grantedBefore(h) && !laterBoot(boots, h.Boot()) {
 			boots = withBoot(boots, h.Boot())
 		}
 		if f, found := h.Fence(p.Node); found && w.takenUnknown(p, f) {
 			boots = withBoot(boots, f.Boot())
+		}
+	case p.first.noted():
+		if h := p.first.hold(); w.grantedBefore(&h) && !laterBoot(boots, h.Boot()) {
+			boots = withBoot(boots, h.Boot())
 		}
 	}
 	return boots
@@ -180,7 +186,8 @@ func (l *Ledger) seeTaken(now time.Time, t *Touched, n NodeName, reported []Volu
 	}
 }
 
-func (TookOver) apply(l *Ledger, now time.Time, t *Touched) {
+func (e TookOver) apply(l *Ledger, now time.Time, t *Touched) {
+	l.beginTerm(e.Epoch)
 	type at struct {
 		volume VolumeID
 		node   NodeName
@@ -190,7 +197,7 @@ func (TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 	for v := range l.facts.volumes.all() {
 		for i := range v.NodeVolumes {
 			if p := &v.NodeVolumes[i]; p.MayBeThere(v.ID) {
-				if by, may := v.Hold.ticketAt(p.Node); may {
+				if by, may := v.ticketAt(p); may {
 					untold = append(untold, at{v.ID, p.Node, by})
 				}
 			}
@@ -212,10 +219,15 @@ func (TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// ticketAt is a ticket that may have had the volume at a node when the hold was written. A shared volume's
-// hold does not say. The hold has an unknown ticket if it names that node later.
-func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
-	if h == nil || h.Node != n {
+// ticketAt is a ticket that may have had the volume at a node when its hold or note was written: a volume with
+// a ticket has a hold. A shared volume's hold does not say. The hold has an unknown ticket if it names that
+// node later.
+func (v *Volume) ticketAt(p *NodeVolume) (Requester, bool) {
+	if !v.HasHold() && p.first.noted() {
+		return Requester{}, false
+	}
+	h := v.Written()
+	if h.Node != p.Node {
 		return Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}, true
 	}
 	if i := slices.IndexFunc(h.Requesters, func(r Requester) bool { return r.Ticket }); i >= 0 {
@@ -249,11 +261,13 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	return (n == nil || !n.Exists || n.UID != h.NodeUID || h.Boot().IsOfAnother(n)) && !w.bootOver(n, h.Boot())
 }
 
-// NodesOfBefore are the nodes for which a hold names another machine or boot than the known one, and the
-// node where the volume was left, since another machine may have that name by now (LeftAtAnother).
-func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
+// NodesOfBefore are the nodes for which a volume's hold or note names another machine or boot than the known
+// one, and the node where the volume was left, since another machine may have that name by now
+// (LeftAtAnother).
+func (s Snapshot) NodesOfBefore(v *Volume) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
-		if h == nil || (h.Stays && h.Node != "" || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.Boot())) && !yield(h.Node) {
+		h := v.Record()
+		if (h.Stays && h.Node != "" || s.facts.grantedBefore(&h) || s.facts.namesAnother(h.Node, h.Boot())) && !yield(h.Node) {
 			return
 		}
 		for _, f := range h.Fences {

@@ -162,13 +162,14 @@ func (d *decision) apart(w *Work) string {
 	nodes := map[ledger.NodeName]bool{}
 	for _, handle := range w.Handles {
 		v := d.Snapshot.Volume(ledger.VolumeID{Driver: w.Driver, Handle: handle})
-		if v == nil || v.Hold == nil || v.Hold.Node == "" || v.Hold.Node == ledger.Detached {
+		node := v.Record().Node
+		if node == "" || node == ledger.Detached {
 			continue
 		}
-		if !nodes[v.Hold.Node] { // one of each node
-			at = append(at, handle+" at "+string(v.Hold.Node))
+		if !nodes[node] { // one of each node
+			at = append(at, handle+" at "+string(node))
 		}
-		nodes[v.Hold.Node] = true
+		nodes[node] = true
 	}
 	if len(nodes) < 2 {
 		return ""

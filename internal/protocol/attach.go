@@ -27,7 +27,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	}
 	a := ledger.Attachment{
 		Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node,
-		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, NodeID: step.NodeID, Cooperative: step.Cooperative,
+		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, Note: step.Note, NodeID: step.NodeID, Cooperative: step.Cooperative,
 	}
 	if step.PV == "" {
 		a.Inline = step.Volume

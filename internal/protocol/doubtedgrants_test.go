@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // A pod asks for a volume at the node that has it. A ticket in doubt at another node can't be told
@@ -16,7 +15,7 @@ func TestTicketInDoubtBesideAHolder(t *testing.T) {
 	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "n2" }),
 		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}},
 		pod("p", "n2", "a"), pod("q", "", "a"), ledger.Complete{})
-	p.settle(t, rules.Arbiter{}, disk, "1")
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", Node: "n2", NodeUID: "n2", State: ledger.HoldHeld, Transitions: 1}})
 	x, q := ticket("x", "n1", ledger.TypeBackup, "a"), ticket("q", "n2", ledger.TypeManual, "a")
 	p.ledger.Apply(p.now, x)
 	p.ledger.Apply(p.now, q)

@@ -3,7 +3,6 @@
 package protocol
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -60,33 +59,15 @@ func readHold(v ledger.VolumeID) Request {
 	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
 }
 
-// beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and, last, of the
-// PersistentVolumes: a cache may be behind, a disk may have been imported under another name, and a new
-// hold restarts its transitions. A hold without transitions has nothing to lose.
-func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
-	if t.Sent.Do == DropHold {
+// beginDeleteHold deletes a hold at exactly the version that was decided on.
+func beginDeleteHold(t Task) (Task, Move) {
+	switch {
+	case t.Sent.Do == DropHold:
 		return t.readOutlasted()
-	}
-	if t.Step.Expect == "" { // only the ledger has it
+	case t.Step.Expect == "": // only the ledger has it
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume})
 	}
-	if t.Step.Hold.Transitions > 0 {
-		for _, k := range []Kind{Attachments, PersistentVolumes} {
-			t.Proofs = append(t.Proofs, Request{Do: ListObjects, Kind: k, Volume: t.Step.Volume})
-		}
-	}
-	return m.dropHold(t, now)
-}
-
-// dropHold sends the next list, or the deletion, while the lists are still believed: a new PersistentVolume
-// makes no version of the hold.
-func (m *Memory) dropHold(t Task, now time.Time) (Task, Move) {
-	if len(t.Proofs) > 0 {
-		return t.send(t.Proofs[0])
-	}
-	return t.send(Request{
-		Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect, Until: now.Add(m.Outlast),
-	})
+	return t.send(Request{Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect})
 }
 
 // holdBoots tells whether the API server has dropped a written hold's boot, if that is not known yet.
@@ -106,8 +87,6 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 		return t.holderRead(t.Step, a)
 	case t.Sent.Do == GetObject:
 		return t.holdRead(a, s)
-	case t.Sent.Do == ListObjects:
-		return m.forgottenAnswered(t, a, now)
 	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
 	case a.Result == Done && unanswered(s, t.Step.Volume) == 0:
@@ -152,27 +131,4 @@ func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 		return 0
 	}
 	return volume.HoldUnanswered
-}
-
-// forgottenAnswered follows a list that must show no PersistentVolume of the volume of a hold with
-// transitions, and no VolumeAttachment under one of the volume's names.
-func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move) {
-	if a.Result != Done {
-		return t.fail(a)
-	}
-	for _, e := range a.Facts {
-		switch e := e.(type) {
-		case ledger.PersistentVolume:
-			if e.Volume == t.Step.Volume {
-				return t.end(Stale, fmt.Sprintf("PersistentVolume %s exists", e.Name))
-			}
-		case ledger.Attachment:
-			if e.Name == ledger.AttachmentName(t.Step.Volume, e.Node) {
-				// Its PersistentVolume is unknown: that may last.
-				return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists", e.Name))
-			}
-		}
-	}
-	t.Proofs = t.Proofs[1:]
-	return m.dropHold(t, now)
 }

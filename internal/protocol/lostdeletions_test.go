@@ -106,7 +106,7 @@ func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
 	if d == nil {
 		t.Fatal()
 	}
-	p.play(t, Do(*d), replies(Done), replies(Done), replies(Unknown))
+	p.play(t, Do(*d), replies(Unknown))
 	p.ledger.Apply(p.now, ledger.PersistentVolume{Name: "a", UID: "again", Version: "20", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
 	p.ledger.Apply(p.now, pod("p", "n1", "a"))
 	if c := stepOf(p.plan(a, disk), rules.CreateAttachment); c != nil {

@@ -33,14 +33,14 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// nodesBefore are the tasks that read the Nodes with another machine or boot than a VolumeHold names, as
-// far as this process knows: the holder's Node, or a Node that may still have the volume mounted. Its cache
+// nodesBefore are the tasks that read the Nodes with another machine or boot than a volume's record names,
+// as far as this process knows: the holder's Node, or a Node that may still have the volume mounted. Its cache
 // may be behind.
 func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	var tasks []Task
 	var asked set[ledger.NodeName]
 	for v := range s.Volumes() {
-		for name := range s.NodesOfBefore(v.Hold) {
+		for name := range s.NodesOfBefore(v) {
 			if !m.current[name] && !asked[name] {
 				asked.add(name)
 				tasks = append(tasks, Task{Commit: read(Nodes, string(name)), Was: s.Node(name)})
@@ -62,7 +62,7 @@ func withoutAttachments(s ledger.Snapshot) bool {
 // tookOverNow tells the ledger that this process begins to lead.
 func (m *Memory) tookOverNow(t Task) (Task, Move) {
 	m.tookOver = true
-	return t.end(Finished, "", ledger.TookOver{})
+	return t.end(Finished, "", ledger.TookOver{Epoch: m.Epoch})
 }
 
 // Doubts is told to the ledger when a term with decisions on tickets begins and all of them were listed:

@@ -156,7 +156,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case rules.WriteHold:
 		return beginWriteHold(t)
 	case rules.DeleteHold:
-		return m.beginDeleteHold(t, now)
+		return beginDeleteHold(t)
 	case rules.CreateAttachment:
 		return beginCreate(t, s)
 	case rules.AskNode:

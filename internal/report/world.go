@@ -154,7 +154,7 @@ func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 }
 
-// collectStates counts volumes by their holds.
+// collectStates counts volumes by their records.
 func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct {
 		state  ledger.HoldState
@@ -162,12 +162,12 @@ func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 	count, fenced := map[kind]int{}, map[ledger.NodeName]int{}
 	for v := range s.Volumes() {
-		if v.Hold == nil {
-			count[kind{state: unheld(v)}]++
-			continue
+		h := v.Record()
+		if h.State == "" {
+			h.State = unheld(v)
 		}
-		count[kind{v.Hold.State, v.Hold.Reason}]++
-		for _, f := range v.Hold.Fences {
+		count[kind{h.State, h.Reason}]++
+		for _, f := range h.Fences {
 			fenced[f.Node]++
 		}
 	}

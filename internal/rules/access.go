@@ -53,7 +53,7 @@ func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !v.OnlyInline() || hold(v).Node == "" {
 		return false
 	}
-	place := v.NodeVolume(v.Hold.Node)
+	place := v.NodeVolume(hold(v).Node)
 	return place != nil && (place.OccupiesSlot() || place.WithoutAttachment() ||
 		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
 }

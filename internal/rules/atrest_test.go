@@ -31,7 +31,7 @@ func TestUnsettled(t *testing.T) {
 		}
 	}
 	play("node worker-1 driver=disk limit=4", "pv pv-1 claim=data", "pod db claim=data node=worker-1")
-	expect("a pod is bound, and nothing done for it", "still to do: write-hold")
+	expect("a pod is bound, and nothing done for it", "still to do: create-attachment")
 	play("run")
 	expect("it runs")
 	play("pv pv-2 claim=other", "ticket keep type=Manual node=worker-1 claims=other")

@@ -157,7 +157,7 @@ func (f freeSlots) enough(list []*ledger.Volume) bool {
 // attachesNow says whether a volume could be attached to a node now, if it gets the slot that it needs.
 func (p *planner) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
 	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
-	o.anySlot, o.hold = true, hold(v)
+	o.anySlot, o.hold = true, o.asHeld()
 	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)
 }
 

@@ -34,13 +34,14 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 // Concern returns why a volume does not leave a node, and this node, which need not be the holder's. The
 // VolumeHold keeps its code and message only. False: no hold, or no reason.
 func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
-	if v == nil || v.Hold == nil || v.Hold.Node == "" {
+	h := v.Record()
+	if h.Node == "" {
 		return Reason{}, false
 	}
 	p := a.planner(s, v, now)
-	p.hold = *v.Hold
+	p.hold = h
 	for _, n := range []ledger.NodeName{p.hold.Node, p.hold.Next.Node} {
-		if place := v.NodeVolume(n); v.Hold.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
+		if place := v.NodeVolume(n); h.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
 			return Reason{Code: NodeFenced, Volume: v.ID, Claim: claimOf(s, v), Node: n}, true
 		}
 	}
@@ -48,14 +49,14 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	if p.hold.Node == ledger.Detached {
 		place = nil // only its holder keeps it there
 	}
-	if reason, astray := p.astray(v.Hold, place); astray {
+	if reason, astray := p.astray(&h, place); astray {
 		return reason, true
 	}
 	switch {
 	case place == nil:
 		return Reason{}, false
-	case v.Hold.State == ledger.HoldAttachFailed:
-		return Reason{Code: v.Hold.Reason, Volume: v.ID, Claim: claimOf(s, v), Node: p.hold.Node}, true
+	case h.State == ledger.HoldAttachFailed:
+		return Reason{Code: h.Reason, Volume: v.ID, Claim: claimOf(s, v), Node: p.hold.Node}, true
 	}
 	return stuckAt(a, s, v, place, now), true
 }
@@ -76,15 +77,15 @@ func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.
 // missing says what a place lacks before its volume may be mounted.
 func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) []Reason {
 	p := a.planner(s, v, now)
-	p.hold = hold(v)
+	p.hold = p.asHeld()
 	reason := Reason{Volume: v.ID, Node: place.Node}
 	va := place.Own()
 	if fenced(s, v, place.Node, now) {
 		reason.Code = NodeFenced // all users have to let go of the volume
 		return []Reason{reason}
 	}
-	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
-		if holder := v.NodeVolume(v.Hold.Node); holder != nil {
+	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
+		if holder := v.NodeVolume(p.hold.Node); holder != nil {
 			stuck := stuckAt(a, s, v, holder, now)
 			if was := holder.Own(); stuck.Code == Detaching && p.attachedAnew(holder, was) && !was.AttachError.IsZero() {
 				stuck = failedAttach(s, v, was) // the volume was left there, and can't be detached before
@@ -125,9 +126,9 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 // controller's next write.
 func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
 	reason.Code = Attaching
-	h := p.volume.Hold
+	h := p.hold
 	switch {
-	case !p.exclusive || h == nil:
+	case !p.exclusive || h.Node == "":
 	case h.Node != place.Node && !p.migratesTo(place):
 		reason.Code = NotGranted
 	case h.Node == place.Node && h.State == ledger.HoldDetachPending && h.Reason == NodeUnreachable && !ready(p.snapshot.Node(place.Node)):

@@ -63,8 +63,6 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			p := a.planner(s, v, now)
 			if lost := p.superseded(t, need.Name); len(lost) > 0 {
 				reasons = append(reasons, lost...)
-			} else if v.Hold == nil {
-				continue
 			} else if p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now) {
 				reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: t.Node})
 			}
@@ -106,9 +104,6 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
 	if at == t.Node && p.required { // a user with other parameters there
 		return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
-	}
-	if p.volume.Hold == nil {
-		return nil
 	}
 	follows := ticketAsks(t).mayFollowMigration() && p.migratesTo(p.volume.NodeVolume(t.Node))
 	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !follows
@@ -211,10 +206,11 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 // migration.
 func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeID, now time.Time) []Reason {
 	v := s.Volume(id)
-	if ticketAsks(t).mayFollowMigration() || v == nil || v.Hold == nil || v.Hold.Node == t.Node {
+	at := hold(v).Node
+	if ticketAsks(t).mayFollowMigration() || at == "" || at == t.Node {
 		return nil
 	}
-	if p, holder := a.planner(s, v, now), v.NodeVolume(v.Hold.Node); p.exclusive && p.required && holder != nil {
+	if p, holder := a.planner(s, v, now), v.NodeVolume(at); p.exclusive && p.required && holder != nil {
 		return []Reason{stuckAt(a, s, v, holder, now)}
 	}
 	return nil

@@ -35,7 +35,7 @@ func otherGetsIt(t *testing.T, s *script) {
 }
 
 func (s *script) heldAt(pv string) ledger.NodeName {
-	return s.snapshot().Volume(s.volumeNamed(pv)).Hold.Node
+	return s.snapshot().Volume(s.volumeNamed(pv)).Record().Node
 }
 
 // leftAtWorker1 has a volume left at worker-1, where its pod wants it again.

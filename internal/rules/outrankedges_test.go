@@ -24,13 +24,13 @@ func TestOutrankedInAQueue(t *testing.T) {
 		"nobody has it":                      {ledger.TypeBackup, plain, nil, ""},
 		"a pod elsewhere":                    {ledger.TypeBackup, plain, []ledger.Event{there}, "dead"},
 		"a pod elsewhere, it does not yield": {ledger.TypeManual, plain, []ledger.Event{there}, ""},
-		"a pod elsewhere, without a hold":    {ledger.TypeBackup, plain, []ledger.Event{there, noHold}, ""},
+		"a pod elsewhere, without a hold":    {ledger.TypeBackup, plain, []ledger.Event{there, noHold}, "dead"},
 		"a pod elsewhere, shared":            {ledger.TypeBackup, plain, []ledger.Event{there, sharedDisk}, ""},
 		"a pod elsewhere, attached by none":  {ledger.TypeBackup, plain, []ledger.Event{there, noAttach}, ""},
 		"a pod here":                         {ledger.TypeBackup, plain, []ledger.Event{here}, ""},
 		"a pod here, otherwise":              {ledger.TypeBackup, off, []ledger.Event{here}, "well"},
 		"otherwise, shared, without a hold":  {ledger.TypeBackup, off, []ledger.Event{here, sharedDisk, noHold}, "well"},
-		"otherwise, without a hold":          {ledger.TypeBackup, off, []ledger.Event{here, noHold}, ""},
+		"otherwise, without a hold":          {ledger.TypeBackup, off, []ledger.Event{here, noHold}, "well"},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", test.change)}, test.facts...)...)
 		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})

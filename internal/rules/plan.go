@@ -17,9 +17,7 @@ type Action uint8
 const (
 	// WriteHold creates the volume's VolumeHold (Expect empty), or replaces the version Expect.
 	WriteHold Action = iota + 1
-	// DeleteHold deletes the version Expect of the VolumeHold. If the hold has transitions, consistent
-	// lists must first show that the volume has no PersistentVolume, and that no VolumeAttachment has a
-	// name of the volume.
+	// DeleteHold deletes the version Expect of the VolumeHold.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic name; an existing object is no
 	// error. The ledger is told AttachSent before, and must take it in; it is told AttachResolved when the
@@ -87,6 +85,7 @@ type Step struct {
 	Limit       int32       // CreateAttachment: the driver's slots at the node; 0: not checked
 	NodeID      string      // CreateAttachment: the driver's name for the node
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
+	Note        ledger.Note // CreateAttachment: zero for a shared volume
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 	Who         string      // MarkWanted: the user that wants the volume, for messages

@@ -44,7 +44,7 @@ func (p *planner) outsider(u ledger.User) bool {
 // deleted with the volume. Its fences of volumes taken by force stay while they may be true. A note that a
 // deleted Node named the volume stays as well.
 func (p *planner) leave() {
-	was := hold(p.volume)
+	was := p.volume.Written()
 	switch {
 	case p.forgotten():
 		p.deleteHold(was)

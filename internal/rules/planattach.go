@@ -212,14 +212,17 @@ func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	return p.lasts() && p.mayCreate(node, place)
 }
 
-// granted says whether the written hold gives an exclusive volume to a node. A volume that pods share by
+// granted says whether an exclusive volume has a node by its VolumeHold, or by the plan if it needs none. A volume that pods share by
 // their own word is free only if the hold names no node: otherwise the hold would keep it there
 // (keptByHold).
 func (p *planner) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
 	}
-	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migrationWritten(p.volume.NodeVolume(n)))
+	if h := p.volume.Written(); h.Version != "" {
+		return h.Node == n || p.migrationWritten(p.volume.NodeVolume(n))
+	}
+	return p.hold.Node == n && p.volume.HoldUnanswered == 0 && !p.needsHold(&p.hold)
 }
 
 // startable says whether a user at a node needs an attachment there, and stays.
@@ -331,8 +334,24 @@ func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
+		Note:        p.noteOf(node, place),
 		Limit:       p.slotLimit(node, place),
 	})
+}
+
+// noteOf is the note in the next attachment of an exclusive volume; zero if there is a VolumeHold, which says
+// it: a VolumeHold that a person deletes is then written again.
+func (p *planner) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.Note {
+	if !p.exclusive || p.volume.Written().Version != "" {
+		return ledger.Note{}
+	}
+	note := ledger.Note{NodeUID: node.UID, Boot: node.Boot()}
+	for _, u := range place.Users {
+		if claimStateOf(p.snapshot, u) == active && (note.Pod == "" || u.Pod != "" && u.Pod < note.Pod) {
+			note.Pod = u.Pod
+		}
+	}
+	return note
 }
 
 // beside is the other node of a live migration, where an exclusive volume may be while it is attached to

@@ -113,7 +113,7 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 			return f, true
 		case found && old.Rule == "" && va != nil && (n == nil || !n.Exists):
 			return old, true // the same boot may make the Node again
-		case !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node:
+		case !p.grantedBefore(place):
 			return f, false
 		}
 		return p.unknownFence(old, n, place, va)
@@ -136,6 +136,12 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 		return p.reportedFence(old, n, place), true
 	}
 	return ledger.Fence{}, false
+}
+
+// grantedBefore says whether the volume was granted for a former Node or machine of its holder's node.
+func (p *planner) grantedBefore(place *ledger.NodeVolume) bool {
+	h := hold(p.volume)
+	return h.Node == place.Node && p.snapshot.GrantedBefore(&h)
 }
 
 // leaves says whether a volume that needs no attachment is moved to another node than the written hold's:

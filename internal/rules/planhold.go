@@ -13,24 +13,39 @@ import (
 // maxListed bounds the requesters and the PersistentVolumes in a VolumeHold.
 const maxListed = 256
 
-// decideHold decides the holder of an exclusive volume and the next user, and plans the write if the
-// VolumeHold differs.
+// decideHold decides the holder of an exclusive volume and the next user. It plans the write of the
+// VolumeHold if there must be one and it differs, and its deletion once the volume is at no node and the next
+// attachment's note will say all.
 func (p *planner) decideHold() {
-	was := hold(p.volume)
 	if p.forgotten() {
-		p.deleteHold(was)
+		p.deleteHold(p.volume.Written())
 		return
 	}
 	if !p.exclusive {
-		p.decideNote(was)
+		p.decideNote(p.volume.Written())
 		return
 	}
 	if p.onlyListed() {
 		return
 	}
+	was := hold(p.volume)
 	p.hold = p.nextHold(was)
-	if p.mustWrite(was, &p.hold) || p.lacksBoot(was) {
+	writes := p.mustWrite(was, &p.hold) || p.lacksBoot(was)
+	if p.volume.HoldUnanswered == 0 && !p.needsHold(&p.hold) {
+		if was.Version == "" || writes && !p.attachedAnywhere() {
+			p.endHold()
+			return
+		}
+	}
+	if writes {
 		p.writeHold()
+	}
+}
+
+// endHold plans the deletion of a hold that no volume needs; of an unwritten one only in the ledger.
+func (p *planner) endHold() {
+	if p.volume.HasHold() {
+		p.deleteHold(p.volume.Written())
 	}
 }
 
@@ -76,13 +91,8 @@ func (p *planner) lacksBoot(was ledger.Hold) bool {
 	return place != nil && !place.Reported && p.wanted(place)
 }
 
-// hold is the VolumeHold's content; zero if there is none.
-func hold(v *ledger.Volume) ledger.Hold {
-	if v.Hold == nil {
-		return ledger.Hold{}
-	}
-	return *v.Hold
-}
+// hold is what the API says about the holder of a volume: see ledger.Volume.Record.
+func hold(v *ledger.Volume) ledger.Hold { return v.Record() }
 
 func (p *planner) writeHold() {
 	step := Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
@@ -102,7 +112,7 @@ func (p *planner) forgetsTicket(is ledger.Hold) bool {
 // forgotten says whether the hold has no subject left: neither the volume nor a boot in which it may still
 // be mounted, which would find it attached again if its disk returned under another PersistentVolume.
 func (p *planner) forgotten() bool {
-	h := hold(p.volume)
+	h := p.volume.Written()
 	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.NodeVolumes) > 0 {
 		return false
 	}
@@ -125,7 +135,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
-		h.Transitions = min(p.transitions(was)+1, ledger.MaxTransitions)
+		h.Transitions = min(max(p.transitions(was), p.snapshot.Token())+1, ledger.MaxTransitions)
 	}
 	if h.Node == "" {
 		if h.Transitions > 0 {

@@ -268,7 +268,7 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	}
 	for _, need := range r.Needs {
 		v := q.snapshot.Volume(need.Volume)
-		if v == nil || v.Hold == nil && exclusive(access(q.snapshot, v, need.Access)) {
+		if v == nil {
 			continue
 		}
 		p := q.arbiter.planner(q.snapshot, v, q.now)

@@ -43,7 +43,7 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 		return reason
 	}
 	p := a.planner(s, v, now)
-	p.hold = hold(v)
+	p.hold = p.asHeld()
 	switch va := place.Own(); {
 	case reason.Code == Attaching && va == nil && !p.forThem(place) && p.mayCreate(s.Node(place.Node), place):
 	case reason.Code == Detaching && va != nil && !va.Deleting && !place.Reported && !p.Cooperative:

@@ -56,9 +56,7 @@ func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 			status.PersistentVolume = possibleName(c.PersistentVolume)
 		}
 		if id, link := s.ResolveTicket(t, v); link == ledger.LinkVolume {
-			if volume := s.Volume(id); volume != nil && volume.Hold != nil {
-				status.Transitions = volume.Hold.Transitions
-			}
+			status.Transitions = s.Volume(id).Record().Transitions
 		}
 		if i < len(granted) && granted[i].IsReal() {
 			status.Driver, status.VolumeHandle = granted[i].Driver, granted[i].Handle

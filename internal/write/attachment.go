@@ -56,6 +56,13 @@ func (e *Executor) newAttachment(r protocol.Request) (*storagev1.VolumeAttachmen
 	if fact.Transitions > 0 {
 		object.Annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(fact.Transitions, 10)
 	}
+	note, err := convert.NoteText(fact.Note)
+	if err != nil {
+		return nil, fmt.Errorf("%w: encode the note of VolumeAttachment %s: %w", errNotSent, fact.Name, err)
+	}
+	if note != "" {
+		object.Annotations[v1alpha1.AnnotationHolder] = note
+	}
 	// The attacher's first write is included here: for each attach one write less, and one event less
 	// that makes it look twice.
 	if fact.NodeID != "" && e.config.Observer.AttacherCalls(fact.Driver) {

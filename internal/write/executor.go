@@ -38,8 +38,7 @@ type Config struct {
 	Timeout time.Duration
 	// Turn waits until another request may be made; nil: at once.
 	Turn func(context.Context) error
-	// Background is Turn for requests that no pod waits for, perhaps very many at once: the lists
-	// before a hold is deleted, page by page, and its deletion. Nil: as Turn.
+	// Background is Turn for lists, page by page. Nil: as Turn.
 	Background func(context.Context) error
 	// Lease says until when this process may write; nil: for ever.
 	Lease func() time.Time

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,11 +52,6 @@ func TestWriteHold(t *testing.T) {
 	}
 
 	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: first}))
-	// An object that a cache lacks may exist all the same.
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2}}))
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-gone"}}}))
-	w.server.Remove("persistentvolumes", "", "pv-data")
 	must(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
 }
@@ -100,46 +94,6 @@ func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 		t.Errorf("the ledger says %+v", h)
 	}
 	w.HoldWriters(t, data, 0)
-}
-
-// The deletion of a hold lists all PersistentVolumes and VolumeAttachments, by turns of
-// its own: while it waits for them, others go on.
-func TestDeleteHoldHoldsUpNoOther(t *testing.T) {
-	var taken atomic.Int64
-	asked, background := make(chan struct{}, 10), make(chan struct{})
-	w := start(t, all(withUser, withNode(nil, nil)), func(c *write.Config) {
-		c.Turn = func(context.Context) error {
-			taken.Add(1)
-			return nil
-		}
-		c.Background = func(ctx context.Context) error {
-			asked <- struct{}{}
-			select {
-			case <-background:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	})
-	other := ledger.VolumeID{Driver: "d", Handle: "other"}
-	must(t, w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: other, Hold: ledger.Hold{Node: "n1", Transitions: 1, State: ledger.HoldHeld}}))
-	taken.Store(0)
-	deleted := make(chan error, 1)
-	go func() {
-		deleted <- w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: other, Expect: w.observer.Snapshot().Volume(other).Hold.Version, Hold: ledger.Hold{Transitions: 1}})
-	}()
-	<-asked
-	must(t, w.Do(t.Context(), creation()))
-	attached := taken.Load()
-	close(background)
-	must(t, <-deleted)
-	if taken.Load() != attached {
-		t.Errorf("the deletion of a hold took %d turns from other requests", taken.Load()-attached)
-	}
-	if len(asked) != 2 { // beside the first page, the second list and the deletion
-		t.Errorf("the deletion took %d turns of its own, not 3", len(asked)+1)
-	}
 }
 
 // An older definition drops the record of a forced detach. The write fails then, and

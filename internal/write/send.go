@@ -151,7 +151,6 @@ func (e *Executor) drop(ctx context.Context, r protocol.Request) (protocol.Answe
 	var request func(context.Context) error
 	switch r.Do {
 	case protocol.DropHold:
-		turn = e.config.Background
 		name := v1alpha1.VolumeHoldName(r.Volume.Driver, r.Volume.Handle)
 		request = func(ctx context.Context) error { return e.config.Moorage.VolumeHolds().Delete(ctx, name, options) }
 	case protocol.DropAttachment:

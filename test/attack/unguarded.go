@@ -25,7 +25,7 @@ import (
 
 const (
 	byHolder = "the controller: the volume stays where it is"
-	byWriter = "the controller, which writes the VolumeHold anew"
+	byWriter = "the controller, which corrects the VolumeHold"
 )
 
 // RunUnguarded makes the attempts that only policies stop, on the scene of Run, with the policies off:
@@ -52,7 +52,7 @@ func unguarded() []attempt {
 			if err != nil {
 				return err
 			}
-			if err := c.dynamic.Resource(sandbox.HoldResource()).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			if err := c.dynamic.Resource(sandbox.HoldResource()).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 			return s.heldByVictim(ctx, name)
@@ -139,7 +139,7 @@ func ofVolume(va *storagev1.VolumeAttachment, name string) bool {
 	return va.Spec.Source.PersistentVolumeName != nil && *va.Spec.Source.PersistentVolumeName == name
 }
 
-// forgeHold writes into the status of the VolumeHold of the victim's volume.
+// forgeHold writes into the status of the VolumeHold of the victim's volume, or makes one.
 func forgeHold(status func(*Scene) map[string]any) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		name, err := s.holdName(ctx)
@@ -152,7 +152,13 @@ func forgeHold(status func(*Scene) map[string]any) try {
 			return err
 		}
 		err = s.unlessGuarded(ctx, func() error {
-			forged, err := c.dynamic.Resource(sandbox.HoldResource()).Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{})
+			holds := c.dynamic.Resource(sandbox.HoldResource())
+			forged, err := holds.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{})
+			if apierrors.IsNotFound(err) {
+				if patch, err = s.newHold(ctx, name, status(s)); err == nil {
+					forged, err = holds.Create(ctx, patch, metav1.CreateOptions{})
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -177,13 +183,29 @@ func (s *Scene) holdName(ctx context.Context) (string, error) {
 	return v1alpha1.VolumeHoldName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle), nil
 }
 
-// heldByVictim waits until a VolumeHold names the victim's node and volume.
+// newHold is a VolumeHold of the victim's volume.
+func (s *Scene) newHold(ctx context.Context, name string, status map[string]any) (*unstructured.Unstructured, error) {
+	pv, err := s.admin.kube.CoreV1().PersistentVolumes().Get(ctx, s.victimVolume, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeHold,
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"driver": pv.Spec.CSI.Driver, "handle": pv.Spec.CSI.VolumeHandle},
+		"status":   status,
+	}}, nil
+}
+
+// heldByVictim waits until a VolumeHold names the victim's node and volume, or there is none and the volume is
+// attached to the victim's node only.
 func (s *Scene) heldByVictim(ctx context.Context, name string) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, sandbox.Patience, true, func(ctx context.Context) (bool, error) {
 		o, err := s.admin.dynamic.Resource(sandbox.HoldResource()).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return false, nil
+			at, err := s.attachedAt(ctx)
+			return slices.Equal(at, []string{s.victimPod.Spec.NodeName}), err
 		}
 		if err != nil {
 			return false, err

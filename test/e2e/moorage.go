@@ -5,9 +5,12 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,13 +40,14 @@ func (s *story) hold(claim string) (*v1alpha1.VolumeHold, error) {
 	return nil, fmt.Errorf("there is no VolumeHold %s", name)
 }
 
-// held waits until a claim's volume is held at a node, with no next holder, and returns how often it
-// has changed its node so far.
+// held waits until a claim's volume is held at a node, with no next holder, by its VolumeHold or by the note of
+// its only VolumeAttachment. It returns the fencing token.
 func (s *story) held(claim, node string) int64 {
 	var transitions int64
-	s.until("the VolumeHold says that "+node+" has the volume", func() error {
+	s.until(node+" has the volume", func() error {
 		hold, err := s.hold(claim)
 		if err != nil {
+			transitions, err = s.noted(claim, node)
 			return err
 		}
 		transitions = hold.Status.Transitions
@@ -58,6 +62,24 @@ func (s *story) held(claim, node string) int64 {
 		return nil
 	})
 	return transitions
+}
+
+// noted returns the fencing token of the only VolumeAttachment of a claim's volume, if it is at a node and has a
+// note.
+func (s *story) noted(claim, node string) (int64, error) {
+	list := slices.DeleteFunc(s.View.Attachments(), func(a *storagev1.VolumeAttachment) bool {
+		pv := s.View.Claim(s.Namespace, claim).Spec.VolumeName
+		return a.Spec.Source.PersistentVolumeName == nil || *a.Spec.Source.PersistentVolumeName != pv
+	})
+	switch {
+	case len(list) != 1:
+		return 0, fmt.Errorf("it has neither a VolumeHold nor one VolumeAttachment, but %d", len(list))
+	case list[0].Spec.NodeName != node:
+		return 0, fmt.Errorf("it is at %s", list[0].Spec.NodeName)
+	case list[0].Annotations[v1alpha1.AnnotationHolder] == "":
+		return 0, errors.New("its VolumeAttachment has no note")
+	}
+	return strconv.ParseInt(list[0].Annotations[v1alpha1.AnnotationTransitions], 10, 64)
 }
 
 // volumeStatus returns what a pod says of its one volume.

@@ -29,7 +29,6 @@ func path() sandbox.Scenario {
 			if s.moorage() {
 				s.held("data", pod.Spec.NodeName)
 				s.safeToMount("db")
-				s.show("volumeholds")
 				s.boundInOneWrite()
 				s.attachedBeforeReported()
 			}

@@ -101,12 +101,11 @@ func (s *story) nothingLeft(node string, claims ...string) {
 		return nil
 	})
 	for _, claim := range claims {
-		s.until("the VolumeHold of "+claim+" lists no fenced node", func() error {
-			hold, err := s.hold(claim)
-			if err == nil && len(hold.Status.Fenced) > 0 {
-				err = fmt.Errorf("it lists %v", hold.Status.Fenced)
+		s.until("no VolumeHold of "+claim+" lists a fenced node", func() error {
+			if hold, err := s.hold(claim); err == nil && len(hold.Status.Fenced) > 0 {
+				return fmt.Errorf("it lists %v", hold.Status.Fenced)
 			}
-			return err
+			return nil
 		})
 	}
 	for _, e := range s.View.Events(metav1.NamespaceDefault) {

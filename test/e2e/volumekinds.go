@@ -51,7 +51,7 @@ func volumeKinds() sandbox.Scenario {
 			s.runs("second")
 			s.detachedBefore(last(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, there)), here)
 			after := s.held("alias", there)
-			s.expect(after == before+1, "it is one volume with one number of transitions", "it was %d and is %d", before, after)
+			s.expect(after > before, "it is one volume, and its transitions rise", "it was %d and is %d", before, after)
 			s.until("the ephemeral volume is deleted with its pod", func() error {
 				if s.View.Claim(s.Namespace, scratch) != nil {
 					return errors.New("its claim is there")

@@ -377,7 +377,7 @@ func installing() []guard {
 			Scenario: "adopt-and-leave",
 			Rule:     "I8: a controller that begins to lead looks at everything, also at what it has never seen",
 			Breaks:   lookAtNothing,
-			Expect:   []string{"the VolumeHold says that"},
+			Expect:   []string{"has the volume"},
 		},
 		{
 			Scenario: "adopt-many",

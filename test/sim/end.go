@@ -34,7 +34,8 @@ func (s *Sim) judgeEnd() {
 }
 
 // judgeTelling: if a volume is unknown to the leader at a node, and a VolumeAttachment permits its detach, the
-// VolumeHold tells the next leader, with the boot. Nothing else does.
+// VolumeHold tells the next leader, with the boot; without a VolumeHold the VolumeAttachment's note does.
+// Nothing else does.
 func (s *Sim) judgeTelling(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
 		return
@@ -42,9 +43,12 @@ func (s *Sim) judgeTelling(c *controller) {
 	known := c.observer.snapshot()
 	for n := range known.Nodes() {
 		for _, v := range n.At() {
-			h, _ := s.w.Hold(v)
+			h, held := s.w.Hold(v)
 			f, _ := h.Fence(n.Name)
 			a, exists := s.w.Attachment(ledger.AttachmentName(v, n.Name))
+			if !held {
+				h.Node, h.BootID = n.Name, a.Note.Boot.BootID
+			}
 			known := known.Volume(v)
 			for _, b := range known.NodeVolume(n.Name).SawUnknown() {
 				if b.BootID != "" && exists && !a.Deleting && f.BootID != b.BootID && f.SystemUUID != ledger.OtherMachine && (h.Node != n.Name || h.BootID != b.BootID) {
@@ -321,13 +325,14 @@ func (s *Sim) somewhere(v ledger.VolumeID) bool {
 }
 
 // claimedElsewhere says whether a user at another node has a volume, or had it by a lost claim. Two pods
-// that wait at two nodes don't block each other: one of them has it, or gets it.
+// that wait at two nodes don't block each other: one of them has it, or gets it. A volume that is at no node
+// goes to the pod that comes first.
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
 		list := s.w.Judge.UsedBy(s.w, other)
 		claims := slices.Contains(list, v) || s.lostBy(other, v)
-		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && claims && s.shownAt(v, other.Node) {
+		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && claims && (s.shownAt(v, other.Node) || world.ComesFirst(other, p) && !s.shownAt(v, p.Node)) {
 			return true
 		}
 	}

@@ -51,7 +51,7 @@ func (c *controller) send(t protocol.Task, r protocol.Request, then func(protoco
 		c.join(c.lists, e, c.listPods)
 	default:
 		sent := world.Sent(r, c.s.w.Stamps)
-		if r.Do == protocol.DropAttachment && t.Step.Rule != "" || r.Do == protocol.DropHold {
+		if r.Do == protocol.DropAttachment && t.Step.Rule != "" {
 			sent.Since = c.looked
 		}
 		if r.Do == protocol.DecideTicket {

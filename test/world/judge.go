@@ -28,10 +28,6 @@ type Judge struct {
 	// Overtaken are forced detaches by time alone that were right when sent, and carried out when their
 	// nodes were Ready again: no fault, since a DELETE can't test the Node, but all that it can break.
 	Overtaken []string
-	// Forgotten are volumes whose holds were deleted after a list without a PersistentVolume of them,
-	// although one came before the deletion was carried out: no fault, since a DELETE can't test that.
-	// Their transitions start again.
-	Forgotten []string
 	// SameBoot are volumes that were detached from machines that had them mounted: their Nodes were deleted
 	// before the leader began, and made again by the same boot, and no hold has named that boot to any
 	// leader: for a shared volume none does, and for an exclusive volume it may name the boot before. No
@@ -207,9 +203,6 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	if after, ok := is.(ledger.HoldSeen); ok {
 		j.holdChanged(was, after)
 	}
-	if before, ok := was.(ledger.HoldSeen); ok && is == nil && !w.exists(before.Volume) {
-		j.numbers = without(j.numbers, before.Volume) // a later one is another
-	}
 }
 
 // limitsChanged: a grant may have been decided before a limit shrank.
@@ -297,7 +290,7 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 }
 
 // holdChanged: transitions never falls, and rises when the volume changes its node. A hold that a user
-// deleted may be made again unchanged.
+// deleted may be made again unchanged. A new hold without a node has no number.
 func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	before, existed := was.(ledger.HoldSeen)
 	v, last, now := after.Volume, j.numbers[after.Volume], after.Hold
@@ -306,6 +299,8 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 		node = last.node
 	}
 	switch {
+	case now.Node == "" && now.Transitions == 0:
+		return
 	case now.Transitions < last.transitions:
 		j.fault("transitions of %s falls from %d to %d", v, last.transitions, now.Transitions)
 	case now.Node != "" && now.Node != node && now.Transitions <= last.transitions:

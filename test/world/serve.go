@@ -80,7 +80,6 @@ func (w *World) serveHold(r Request) Answer {
 		return Answer{Code: Conflict}
 	case r.Do == DropHold:
 		w.Drop(Holds, r.Volume.String())
-		w.Judge.forgets(w, r.Volume, r.Since)
 		return Answer{}
 	}
 	if h, ok := r.Fact.(ledger.HoldSeen); ok && w.OlderHolds {

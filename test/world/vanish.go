@@ -62,18 +62,6 @@ func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 	return false
 }
 
-// exists says whether a volume has a PersistentVolume, or is attached anywhere.
-func (w *World) exists(v ledger.VolumeID) bool { return w.Existed(v, w.version) }
-
-// forgets judges the deletion of a hold after a list of PersistentVolumes that was served at a version of
-// the world; 0: no list.
-func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
-	if since != 0 && w.exists(v) && !w.Existed(v, since) {
-		j.Forgotten = append(slices.Clip(j.Forgotten), v.String())
-		j.numbers = without(j.numbers, v)
-	}
-}
-
 // Existed says whether a disk is attached, or has a PersistentVolume that is no newer than a version of the
 // world. It does not know a detach's lie, nor a late attach that left the disk at a machine whose node has
 // another one since.

@@ -212,13 +212,10 @@ func accessOf(a ledger.Access) string {
 }
 
 func (w *World) describeHold(out *Volume, v *ledger.Volume) {
-	h := v.Hold
-	if h == nil {
-		return
-	}
+	h := v.Record()
 	out.Transitions = h.Transitions
 	if h.Node != "" {
-		out.Holder = &Holder{Node: string(h.Node), For: w.holders(out, h)}
+		out.Holder = &Holder{Node: string(h.Node), For: w.holders(out, &h)}
 		if va := w.attachment(v.ID, h.Node); va != nil {
 			out.Holder.Since = va.CreationTimestamp.Time
 		}
@@ -232,11 +229,11 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 }
 
 // holders are the users at the holder's node that the hold names. It leaves out pods that have just gone,
-// and pods bound to another node, which wait. Where no controller keeps the hold up to date, the users at
+// and pods bound to another node, which wait. Without a hold that a controller keeps up to date, the users at
 // the node count.
 func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	var list []Requester
-	if !w.holdsKept {
+	if !w.holdsKept || h.Version == "" {
 		for _, nv := range out.Nodes {
 			for _, u := range nv.Users {
 				if nv.Node == string(h.Node) && u.State == "Bound" {

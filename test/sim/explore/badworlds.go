@@ -82,7 +82,6 @@ func Residual() []World {
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
 		{"a machine that lives, forced by time alone", silence(1, func(c *Config) { c.Strict = ByTime })},
 		{"a node that is Ready again before its forced deletion", silence(1, func(c *Config) { c.Strict = Overtaken })},
-		{"a disk that comes back before its hold is deleted", forgotten()},
 	}
 }
 
@@ -168,14 +167,6 @@ func unpublishes(c *Config) { c.Unpublishes, c.Strict = true, ByTime }
 
 // leases has Leases read, and renewed once while the node is not Ready.
 func leases(c *Config) { c.Leases, c.Renewals = true, 1 }
-
-// forgotten is vanishing with a disk that comes back between a list and the hold's deletion that relies on
-// it.
-func forgotten() Config {
-	c := vanishing(1)
-	c.Strict = Forgotten
-	return c
-}
 
 // vanishing is a volume of one pod whose PersistentVolume vanishes, and that another pod will use under its
 // other name.

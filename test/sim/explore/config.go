@@ -88,8 +88,7 @@ type Config struct {
 	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
 	// which moorage-node takes for staged volumes until they are removed.
 	Reboots int
-	// Strict names listed events of the judge that are faults here: see Judge.ByTime, Judge.Overtaken and
-	// Judge.Forgotten.
+	// Strict names listed events of the judge that are faults here: see Judge.ByTime and Judge.Overtaken.
 	Strict Listed
 	// Failures, if set, is the total of lost answers and failed calls, and Crashes that of crashed kubelets
 	// and nodes.
@@ -103,7 +102,6 @@ type Listed uint8
 const (
 	ByTime Listed = iota + 1
 	Overtaken
-	Forgotten
 )
 
 // Handover is a world of one volume that goes from a pod to the next, under two leaders, at the same node

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
@@ -16,7 +17,7 @@ import (
 type encoder struct {
 	out    []byte
 	refs   []ref
-	shifts []ref // transitions, which count only from the lowest of their volume
+	shifts []ref // transitions, of which only the order counts
 }
 
 // ref is the place and the owner of a rank: the object's number in the high bits, below it the version or
@@ -171,15 +172,19 @@ func (e *encoder) transitions(volume int, n int64) {
 	e.byte(0)
 }
 
+// shift writes each transitions' rank among those of its volume: only their order matters.
 func (e *encoder) shift() {
-	var lowest [len(volumes)]uint64
+	slices.SortFunc(e.shifts, func(a, b ref) int { return cmp.Compare(a.value(), b.value()) })
+	rank, last := byte(0), uint64(0)
 	for _, r := range e.shifts {
-		if l := &lowest[r.value()>>32]; *l == 0 || r.value() < *l {
-			*l = r.value()
+		switch {
+		case r.value()>>32 != last>>32:
+			rank = 1
+		case r.value() != last:
+			rank++
 		}
-	}
-	for _, r := range e.shifts {
-		e.out[r.at()] = byte(r.value() - lowest[r.value()>>32] + 1)
+		last = r.value()
+		e.out[r.at()] = rank
 	}
 }
 

@@ -249,6 +249,7 @@ func (e *encoder) step(s rules.Step) {
 	e.byte(byte(s.Limit))
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
+	e.note(s.Node, s.Note)
 	e.text(s.UID[:min(2, len(s.UID))]) // a pod's UID; otherwise a UID's constant beginning
 	if s.Attachment != "" {
 		e.uid(attachmentObject(s.Attachment), s.UID)
@@ -312,6 +313,7 @@ func (e *encoder) request(r world.Request) {
 		a, _ := r.Fact.(ledger.Attachment)
 		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)
 		e.text(a.PersistentVolume)
+		e.note(a.Node, a.Note)
 		e.bool(r.Stamp)
 	case world.ConfirmAttachment, world.MarkWanted:
 		e.uid(e.named(r.Key), r.UID)

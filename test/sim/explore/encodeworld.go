@@ -113,10 +113,19 @@ func (e *encoder) attachment(s *state, a ledger.Attachment) {
 	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
 	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours, a.Wanted, a.NodeID == "", a.Stamped)
 	e.text(a.PersistentVolume)
+	e.note(a.Node, a.Note)
 	o := attachmentObject(a.Name)
 	e.transitions(volumeAt(o), a.Transitions)
 	e.version(o, a.Version)
 	e.uid(o, a.UID)
+}
+
+func (e *encoder) note(at ledger.NodeName, n ledger.Note) {
+	e.text(n.Boot.BootID)
+	e.text(n.Pod)
+	if n.NodeUID != "" {
+		e.uid(nodeObject(at), n.NodeUID)
+	}
 }
 
 func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
@@ -285,15 +294,8 @@ func (e *encoder) truth(s *state) {
 // they are carried out.
 func (e *encoder) overtakers(s *state) {
 	each := func(r *world.Request) {
-		switch {
-		case r.Since == 0:
-		case r.Do == world.DropAttachment:
+		if r.Since != 0 && r.Do == world.DropAttachment {
 			e.bool(s.w.Judge.Overtakes(s.w, world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
-		case r.Do == world.DropHold:
-			for _, again := range []bool{false, true} {
-				pv := s.w.Get(world.PersistentVolumes, pvName(podIndex(r.Volume.Handle), again))
-				e.bool(pv != nil && world.VersionOf(pv) <= r.Since)
-			}
 		}
 	}
 	if s.leader != nil {

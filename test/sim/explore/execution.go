@@ -76,7 +76,7 @@ func (s *state) follow(o op, m protocol.Move) {
 		l.wait(o)
 	case m.Send != nil:
 		sent := world.Sent(*m.Send, true)
-		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" || sent.Do == world.DropHold {
+		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" {
 			sent.Since = l.looked
 		}
 		l.send(wire{sent, []op{o}})

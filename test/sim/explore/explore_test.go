@@ -48,7 +48,6 @@ var residual = map[string]string{
 	"a kubelet killed between NodeUnpublish and NodeUnstage": "is deleted while it is mounted there",
 	"a machine that lives, forced by time alone":             "by time alone a volume was taken from a machine that lives",
 	"a node that is Ready again before its forced deletion":  "detached by force from a node that is Ready again",
-	"a disk that comes back before its hold is deleted":      "the hold of a volume was deleted whose disk is back",
 }
 
 // TestResidual checks that faults without a fact in the API do break rules.

@@ -213,7 +213,7 @@ func worldFields() map[string]fields {
 		"world.Disks": {"At", map[string]string{"Lied": never}},
 		"world.Judge": {"left proofs ended doomed numbers known bound taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
-			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
+			"SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "unlimited": "it only keeps a fault back", "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.deletion": {"at", map[string]string{"since": noTime}},
@@ -250,7 +250,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Unknown WhileReady Vacant Limit", map[string]string{"Successor": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Note Hold Expect Word Number Unknown WhileReady Vacant Limit", map[string]string{"Successor": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -266,10 +266,11 @@ func objectFields() map[string]fields {
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never, "SELinuxMount": never}},
-		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Stamped Transitions NodeID Wanted AttachError DetachError", map[string]string{
+		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Stamped Transitions Note NodeID Wanted AttachError DetachError", map[string]string{
 			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are", "Cooperative": same,
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
 		}},
+		"ledger.Note":      {"NodeUID Boot Pod", nil},
 		"ledger.CallError": {"Code", map[string]string{"Message": people}},
 		"ledger.HoldSeen":  {"Hold", map[string]string{"Volume": position}},
 		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", map[string]string{"SystemUUID": "a node has one machine", "Grants": "each of its numbers makes another version"}},
@@ -307,11 +308,11 @@ func ledgerFields() map[string]fields {
 			"touched": "between events it is empty", "gathering": "nobody gathers", "shown": "it is facts",
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
-			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
+			"epochOfTokens": same, "token": "only the order of a volume's numbers matters", "epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
 			"drivers": same, "csi": same, "dropsHoldBoots": never, "doubtsCutOff": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "alone": "it follows from the words and the NodeVolumes", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
-		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
+		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"noted": "it follows from the attachments", "named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent CreateFailed Unlisted first odd idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
@@ -319,15 +320,15 @@ func ledgerFields() map[string]fields {
 		"ledger.Boot":       {"BootID", map[string]string{"SystemUUID": "a node has one machine"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
-		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
+		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting pod stamped ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never, "cooperative": same,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
 			"proved": "it follows from the proof at its node",
 		}},
-		"ledger.machine": {"node nodeID", map[string]string{"driver": same}},
+		"ledger.machine": {"node nodeID note", map[string]string{"driver": same}},
 		"ledger.oddAttachment": {"attachError detachError", map[string]string{
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
-			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
+			"deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread last Word AskedAt calls attempts FencedAt", map[string]string{
 			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "MachineAt": same, "CutBefore": never, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
@@ -335,7 +336,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
 		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
-		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "Occupied": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
+		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "Occupied": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same, "noted": same}},
 		"ledger.claimRecord":     {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
 			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/rules"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // broken is the rule broken on the way to a state.
@@ -34,8 +35,6 @@ func (s *state) listed() string {
 		return "by time alone a volume was taken from a machine that lives: " + j.ByTime[0]
 	case s.config.Strict == Overtaken && len(j.Overtaken) > 0:
 		return "a volume was detached by force from a node that is Ready again: " + j.Overtaken[0]
-	case s.config.Strict == Forgotten && len(j.Forgotten) > 0:
-		return "the hold of a volume was deleted whose disk is back: " + j.Forgotten[0]
 	}
 	return ""
 }
@@ -110,14 +109,14 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 }
 
 // elsewhere says whether a living user has a volume at another node, or gets it. Two pods that wait at two
-// nodes don't block each other.
+// nodes don't block each other: a volume that is at no node goes to the pod that comes first.
 func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	for i, claims := range s.config.Pods {
 		if !slices.Contains(claims, claim) {
 			continue
 		}
 		other, exists := s.w.Pod(pod(i + 1))
-		if exists && other.Node != "" && other.Node != p.Node && s.shownAt(claim, other.Node) {
+		if exists && other.Node != "" && other.Node != p.Node && (s.shownAt(claim, other.Node) || world.ComesFirst(other, p) && !s.shownAt(claim, p.Node)) {
 			return true
 		}
 	}
