@@ -41,8 +41,8 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	}
 }
 
-// toldReasons are the reasons in a pod's volume status, by the volumes' names; the placeholder has
-// none.
+// toldReasons are the reasons in a pod's volume status, by the volumes' names; the placeholder and the
+// scheduler's reservation have none.
 func toldReasons(object *corev1.Pod) map[string]string {
 	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
 	if err != nil {
@@ -50,7 +50,7 @@ func toldReasons(object *corev1.Pod) map[string]string {
 	}
 	told := map[string]string{}
 	for _, v := range status.Volumes {
-		if v.Reason != "" && v.Reason != v1alpha1.ReasonPending {
+		if v.Reason != "" && v.Reason != v1alpha1.ReasonPending && v.Reason != v1alpha1.VolumeReserved {
 			told[v.Name] = v.Reason
 		}
 	}

@@ -117,6 +117,18 @@ func TestUsualWay(t *testing.T) {
 	}
 }
 
+// A reservation is no wait: its end makes no event.
+func TestReservedIsNoWait(t *testing.T) {
+	g := newGate(t, true)
+	g.object.Annotations[v1alpha1.AnnotationVolumeStatus] = strings.Replace(placeholder, v1alpha1.ReasonPending, v1alpha1.VolumeReserved, 1)
+	g.apply(g.attachment("3", true))
+	g.apply(g.node("4", nil, []ledger.VolumeID{data}))
+	g.look("reported", 1)
+	if len(g.recorder.Events) > 0 {
+		t.Errorf("event %s", <-g.recorder.Events)
+	}
+}
+
 // A pod without the placeholder is left alone as long as all goes well.
 func TestUnstamped(t *testing.T) {
 	g := newGate(t, false)
