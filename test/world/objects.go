@@ -191,6 +191,22 @@ func (o *Objects) Hold(v ledger.VolumeID) (ledger.Hold, bool) {
 	return h.Hold, ok
 }
 
+// Holder is the node that has an exclusive volume by its VolumeHold, or without one by the newest note of a
+// VolumeAttachment; empty: none.
+func (w *World) Holder(v ledger.VolumeID) ledger.NodeName {
+	if h, exists := w.Hold(v); exists {
+		return h.Node
+	}
+	var newest ledger.Attachment
+	for _, e := range w.all[Attachments] {
+		a := e.(ledger.Attachment)
+		if at, _ := w.Attaches(a); at == v && a.Note != (ledger.Note{}) && a.Transitions > newest.Transitions {
+			newest = a
+		}
+	}
+	return newest.Node
+}
+
 // Drivers returns a CSINode.
 func (o *Objects) Drivers(n ledger.NodeName) (ledger.NodeDrivers, bool) {
 	return typed[ledger.NodeDrivers](o, NodeDrivers, string(n))

@@ -114,6 +114,21 @@ func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
 	return pods, others
 }
 
+// shows says whether any object shows that a pod uses a volume: its claims, the VolumeHold, or the note of a
+// VolumeAttachment.
+func (w *World) shows(p ledger.Pod, v ledger.VolumeID) bool {
+	if mine, _ := w.VolumesOf(p); slices.Contains(mine, v) {
+		return true
+	}
+	for _, e := range w.all[Attachments] {
+		if e.(ledger.Attachment).Note.Pod == p.UID {
+			return true
+		}
+	}
+	h, _ := w.Hold(v)
+	return slices.ContainsFunc(slices.Concat(h.Requesters, h.Waiting, []ledger.Requester{h.Next.To}), func(r ledger.Requester) bool { return r.UID == p.UID })
+}
+
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. If a pod at the node also
 // has the volume, or a ticket granted meanwhile, there are already two claimants.
 func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
@@ -195,7 +210,8 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 
 // shares: an exclusive volume is granted to tickets of one node only; a volume for a single pod to one
 // ticket only. It is not granted beside a pod that is bound elsewhere and known to the granter: known is
-// the version up to which it had seen the pods.
+// the version up to which it had seen the pods. A pod whose PersistentVolume vanished before anything named the
+// pod is not known to use the volume.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
@@ -211,12 +227,12 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
 		}
 	}
-	hold, _ := w.Hold(v)
+	holder := w.Holder(v)
 	for _, p := range w.placed() {
-		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || VersionOf(p) > known || j.shaken[p.UID] || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
+		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || VersionOf(p) > known || j.shaken[p.UID] || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) || !w.shows(p, v) {
 			continue
 		}
-		if !w.onePod(v) && hold.Node != p.Node && (j.been[At{v, t.Node}] || hold.Node == t.Node && w.grantedBeside(t, v)) {
+		if !w.onePod(v) && holder != p.Node && (j.been[At{v, t.Node}] || holder == t.Node && w.grantedBeside(t, v)) {
 			continue // another user has or had it there, and a pod that was bound elsewhere since waits for that
 		}
 		if p.Node != t.Node || w.onePod(v) {
