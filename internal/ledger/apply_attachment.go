@@ -179,6 +179,10 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 		return
 	}
 	fresh := rec // rec itself stays on the stack
+	var lasting []Boot // of mounts that only the replaced attachment's note tells
+	if v := l.facts.volumes.get(rec.at()); same && old.noted() && old.uid != rec.uid && old.to.note != rec.to.note {
+		lasting = l.facts.unknown(v, v.NodeVolume(rec.to.node))
+	}
 	l.facts.attachments.put(l.gen, name, &fresh)
 	l.changeNodeVolume(now, t, fresh.at(), fresh.to.node, func(p *NodeVolume) {
 		if same {
@@ -195,6 +199,9 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 		l.leaveAttachment(now, t, old)
 	case same && old.own && old.uid != fresh.uid:
 		l.trust(now, t, old.to.node, old.at())
+		for _, b := range lasting {
+			l.makeUnknown(now, t, old.at(), old.to.node, b)
+		}
 	}
 }
 

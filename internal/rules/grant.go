@@ -63,6 +63,8 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			p := a.planner(s, v, now)
 			if lost := p.superseded(t, need.Name); len(lost) > 0 {
 				reasons = append(reasons, lost...)
+			} else if hold(v).Node == "" && !p.attachedAnywhere() {
+				continue // nothing is there to be taken from the ticket
 			} else if p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now) {
 				reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: t.Node})
 			}

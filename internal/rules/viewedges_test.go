@@ -101,7 +101,7 @@ func TestKeepsAGrant(t *testing.T) {
 		"it yields not":                  {ledger.TypeManual, []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, nil},
 		"held by nobody, lives there":    {ledger.TypeManual, []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", State: ledger.HoldFree, Transitions: 1}}, dataAt("a", "dead", ledger.PodLive)}, nil},
 		"it migrates here":               {ledger.TypeLiveMigration, append([]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}}, grantedAway...), nil},
-		"no hold, wanted elsewhere":      {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
+		"no hold, wanted elsewhere":      {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, nil},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", grantedNow)}, test.facts...)...)
 		v := Arbiter{}.Keeps(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
