@@ -195,7 +195,7 @@ func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
 // first, then Moorage's.
 func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 	const page = summaryPage
-	burst, first := attachRuns(t, "1s", "burst-200-tickets.json", "burst-200-upstream.json"), attachRuns(t, "0s", "first-use.json")
+	burst, first := attachRuns(t, "1s", "burst-200.json"), attachRuns(t, "0s", "first-use.json")
 	step := func(name string) func(*attachRun) string { return func(r *attachRun) string { return r.median(name) } }
 	for _, says := range []struct {
 		runs  map[string][]attachRun
