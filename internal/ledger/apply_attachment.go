@@ -178,7 +178,7 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 		t.volume(rec.at())
 		return
 	}
-	fresh := rec // rec itself stays on the stack
+	fresh := rec       // rec itself stays on the stack
 	var lasting []Boot // of mounts that only the replaced attachment's note tells
 	if v := l.facts.volumes.get(rec.at()); same && old.noted() && old.uid != rec.uid && old.to.note != rec.to.note {
 		lasting = l.facts.unknown(v, v.NodeVolume(rec.to.node))
