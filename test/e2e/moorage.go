@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -65,11 +66,14 @@ func (s *story) held(claim, node string) int64 {
 }
 
 // noted returns the fencing token of the only VolumeAttachment of a claim's volume, if it is at a node and has a
-// note.
+// note. Several PersistentVolumes may name the volume.
 func (s *story) noted(claim, node string) (int64, error) {
+	handle, err := s.Handle(claim)
+	if err != nil {
+		return 0, err
+	}
 	list := slices.DeleteFunc(s.View.Attachments(), func(a *storagev1.VolumeAttachment) bool {
-		pv := s.View.Claim(s.Namespace, claim).Spec.VolumeName
-		return a.Spec.Source.PersistentVolumeName == nil || *a.Spec.Source.PersistentVolumeName != pv
+		return a.Name != ledger.AttachmentName(ledger.VolumeID{Driver: sandbox.DriverName, Handle: handle}, ledger.NodeName(a.Spec.NodeName))
 	})
 	switch {
 	case len(list) != 1:
