@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeHold is the record of a volume of which its VolumeAttachment can't say enough: a volume with a
-// ticket, a forced detach, a failure to report, or without VolumeAttachments. Other exclusive volumes have
-// AnnotationHolder on their VolumeAttachment. Its name is VolumeHoldName(driver, handle). Only the controller writes it. There is no status
-// subresource, so that a new one is a single write; holder and next change by compare-and-swap on the
+// VolumeHold records what the VolumeAttachment of a volume can't say: a ticket, a forced detach, a failure to
+// report, or the holder of a volume without VolumeAttachments. Other exclusive volumes have AnnotationHolder on
+// their VolumeAttachment. Its name is VolumeHoldName(driver, handle). Only the controller writes it. There is no
+// status subresource, so that a new one is a single write; holder and next change by compare-and-swap on the
 // resource version.
 //
 // +kubebuilder:object:root=true

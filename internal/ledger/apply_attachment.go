@@ -168,13 +168,13 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	rec.gen = l.gen
 	rec.noteDeletion(old, now.Sub(l.facts.epoch))
 	same := old != nil && old.at() == rec.at() && old.to.node == rec.to.node
-	if same && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
+	noted := old == nil || !same || old.to != rec.to || old.pod != rec.pod
+	if !noted && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
 		marked := old.underWay()
 		*old = rec // no snapshot has it, and nothing else depends on it
 		if marked != rec.underWay() {
 			l.facts.attachments.put(l.gen, name, old)
 		}
-		l.seeNote(now, t, old)
 		t.volume(rec.at())
 		return
 	}
@@ -193,7 +193,12 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 			p.Proof = Proof{}
 		}
 	})
-	l.seeNote(now, t, &fresh)
+	if noted {
+		l.seeNote(now, t, &fresh)
+		if same {
+			l.listMadeFor(now, t, old)
+		}
+	}
 	switch {
 	case old != nil && !same:
 		l.leaveAttachment(now, t, old)

@@ -161,9 +161,9 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes with holds that list a pod as user or waiter, and those with an attachment that was
-// made for it: its claims led to them then. For a process that has begun since, this is the only source if a claim or
-// PersistentVolume is gone, or was made again.
+// heldFor are the volumes with holds that list a pod as user or waiter, and volumes with an attachment that was
+// made for the pod: its claims led to them then. For a process that has begun since, this is the only source if
+// a claim or PersistentVolume is gone, or was made again.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
 	if rec == nil {

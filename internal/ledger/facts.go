@@ -318,9 +318,9 @@ type DriverOnNode struct {
 // NoLimit is the limit of a driver that states none.
 const NoLimit int32 = -1
 
-// Note is Moorage's record in the VolumeAttachment of an exclusive volume: the Node for which it was made, the
-// machine and boot of that Node, and the UID of the first pod for which it was made. It does a VolumeHold's
-// work as long as nothing else is to be recorded.
+// Note is Moorage's record in the VolumeAttachment of an exclusive volume: UID, machine and boot of the Node at
+// the creation, and the UID of a pod that wanted the volume there. It replaces a VolumeHold while there is
+// nothing else to record.
 type Note struct {
 	NodeUID string
 	Boot    Boot

@@ -8,7 +8,7 @@ const tokensOfATerm = 1_000_000_000
 // firstToken is below all fencing tokens of a term, and above all of earlier terms.
 func firstToken(epoch int64) int64 { return min(epoch, MaxTransitions/tokensOfATerm) * tokensOfATerm }
 
-// beginTerm has tokens rise from those of earlier terms.
+// beginTerm starts a term's tokens above the tokens of all earlier terms.
 func (l *Ledger) beginTerm(epoch int64) {
 	l.facts.epochOfTokens, l.facts.token = epoch, firstToken(epoch)
 }

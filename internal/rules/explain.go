@@ -32,7 +32,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 }
 
 // Concern returns why a volume does not leave a node, and this node, which need not be the holder's. The
-// VolumeHold keeps its code and message only. False: no hold, or no reason.
+// VolumeHold keeps its code and message only. False: no holder, or no reason.
 func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
 	h := v.Record()
 	if h.Node == "" {

@@ -86,7 +86,7 @@ type Step struct {
 	NodeID      string      // CreateAttachment: the driver's name for the node
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Note        ledger.Note // CreateAttachment: zero for a shared volume
-	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
+	Hold        ledger.Hold // WriteHold
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 	Who         string      // MarkWanted: the user that wants the volume, for messages
 	// Successor, under a Rule about a former machine of the node's name, is the systemUUID of the present

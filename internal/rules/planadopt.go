@@ -47,13 +47,13 @@ func (p *planner) leave() {
 	was := p.volume.Written()
 	switch {
 	case p.forgotten():
-		p.deleteHold(was)
+		p.deleteHold()
 	case !p.exclusive:
-		note := p.emptyNote(was)
-		note.Fences = p.fences(was, note)
-		p.writeNote(was, note)
+		is := p.emptyHold(was)
+		is.Fences = p.fences(was, is)
+		p.writeShared(was, is)
 	case was.Node != "" || len(was.Fences) > 0:
-		p.hold = p.emptyNote(was)
+		p.hold = p.emptyHold(was)
 		p.hold.State, p.hold.Fences = ledger.HoldFree, p.fences(was, p.hold)
 		if !sameHold(was, p.hold) {
 			p.writeHold()

@@ -137,7 +137,7 @@ func (p *planner) forgetsUnknown(place *ledger.NodeVolume) bool {
 	}
 	if !p.exclusive {
 		defer func(before ledger.Hold) { p.hold = before }(p.hold)
-		p.hold = p.note(h) // it may name the node where the volume was left while exclusive
+		p.hold = p.sharedHold(h) // it may name the node where the volume was left while exclusive
 	}
 	is, needed := p.fence(h, place)
 	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
@@ -212,9 +212,9 @@ func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	return p.lasts() && p.mayCreate(node, place)
 }
 
-// granted says whether an exclusive volume has a node by its VolumeHold, or by the plan if it needs none. A volume that pods share by
-// their own word is free only if the hold names no node: otherwise the hold would keep it there
-// (keptByHold).
+// granted says whether an exclusive volume has a node by its VolumeHold, or by the plan if it needs none. A
+// volume that pods share by their own word is free only if the hold names no node: otherwise the hold would
+// keep it there (keptByHold).
 func (p *planner) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""

@@ -287,8 +287,9 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 // present state: for a shared volume, and for a volume at its holder's node, which is unknown where that
 // matters.
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
-	f, found := p.volume.Hold.Fence(place.Node)
-	found = found && p.volume.Hold.Version != "" && p.volume.Hold.Version != p.volume.Dropped()
+	written := p.volume.Written()
+	f, found := written.Fence(place.Node)
+	found = found && written.Version != ""
 	if rule == "" || !attachedAt(place) {
 		before := va == nil && f.Rule == "" && (!p.exclusive || p.hold.Node == place.Node)
 		return rule != "" || !found || before || f.Attachment != uidOf(va)

@@ -18,11 +18,11 @@ const maxListed = 256
 // attachment's note will say all.
 func (p *planner) decideHold() {
 	if p.forgotten() {
-		p.deleteHold(p.volume.Written())
+		p.deleteHold()
 		return
 	}
 	if !p.exclusive {
-		p.decideNote(p.volume.Written())
+		p.decideShared(p.volume.Written())
 		return
 	}
 	if p.onlyListed() {
@@ -30,30 +30,21 @@ func (p *planner) decideHold() {
 	}
 	was := hold(p.volume)
 	p.hold = p.nextHold(was)
+	needed := p.volume.HoldUnanswered > 0 || p.needsHold(&p.hold)
 	writes := p.mustWrite(was, &p.hold) || p.lacksBoot(was)
-	if p.volume.HoldUnanswered == 0 && !p.needsHold(&p.hold) {
-		if was.Version == "" || writes && !p.attachedAnywhere() {
-			p.endHold()
-			return
-		}
-	}
-	if writes {
+	switch {
+	case !needed && (was.Version == "" || writes && !p.attachedAnywhere()):
+		p.deleteHold()
+	case writes:
 		p.writeHold()
 	}
 }
 
-// endHold plans the deletion of a hold that no volume needs; of an unwritten one only in the ledger.
-func (p *planner) endHold() {
+// deleteHold plans the deletion of the hold, if there is one. An unwritten hold (empty Version) is only dropped
+// from the ledger.
+func (p *planner) deleteHold() {
 	if p.volume.HasHold() {
-		p.deleteHold(p.volume.Written())
-	}
-}
-
-// deleteHold plans the deletion of a hold, unless it is already deleted and only the watch is behind. An
-// unwritten hold (empty Version) is only dropped from the ledger.
-func (p *planner) deleteHold(was ledger.Hold) {
-	if was.Version == "" || was.Version != p.volume.Dropped() || p.volume.HoldUnanswered > 0 {
-		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
+		p.add(Step{Do: DeleteHold, Expect: p.volume.Hold.Version})
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *story) holdRefused(claim, words string) error {
 func (s *story) justHeld(claim string) error {
 	hold, err := s.hold(claim)
 	if err != nil {
-		return nil // there is nothing to report
+		return err
 	}
 	if sum := hold.Status.Summary; sum == nil || sum.State != v1alpha1.HoldStateHeld || len(hold.Status.Conditions) > 0 {
 		return fmt.Errorf("it says %+v and %+v", sum, hold.Status.Conditions)

@@ -209,9 +209,9 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 }
 
 // shares: an exclusive volume is granted to tickets of one node only; a volume for a single pod to one
-// ticket only. It is not granted beside a pod that is bound elsewhere and known to the granter: known is
-// the version up to which it had seen the pods. A pod whose PersistentVolume vanished before anything named the
-// pod is not known to use the volume.
+// ticket only. It is not granted beside a pod that is bound elsewhere and known to the granter: the
+// granter has seen the pods up to the version known. A pod whose PersistentVolume vanished before any object
+// named the pod is not known to use the volume.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {

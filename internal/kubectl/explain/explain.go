@@ -196,7 +196,7 @@ func (x *explainer) printList(kind string, answers []Answer) error {
 	return x.output.PrintList(x.base.Streams.Out, x.base.Style(), kind+"List", items)
 }
 
-// Of explains an object as explain -o wide does, with that command's output. The world stays unchanged:
+// Of explains an object with the output of explain -o wide. The world stays unchanged:
 // events and Leases are read for this answer only.
 func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Answer, string, error) {
 	k, err := kindOf(typeName)

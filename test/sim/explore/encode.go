@@ -17,7 +17,7 @@ import (
 type encoder struct {
 	out    []byte
 	refs   []ref
-	shifts []ref // transitions, of which only the order counts
+	shifts []ref // transitions: only their order counts
 }
 
 // ref is the place and the owner of a rank: the object's number in the high bits, below it the version or
@@ -172,7 +172,7 @@ func (e *encoder) transitions(volume int, n int64) {
 	e.byte(0)
 }
 
-// shift writes each transitions' rank among those of its volume: only their order matters.
+// shift writes, for each number of transitions, its rank among its volume's numbers: only the order matters.
 func (e *encoder) shift() {
 	slices.SortFunc(e.shifts, func(a, b ref) int { return cmp.Compare(a.value(), b.value()) })
 	rank, last := byte(0), uint64(0)

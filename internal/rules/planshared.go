@@ -10,60 +10,60 @@ import (
 // with the progress of the rule of force, from which another controller continues; or that the driver
 // refuses its attach.
 
-// decideNote plans the write of a shared volume's hold, and its end when there is no message.
-func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
+// decideShared plans the write of a shared volume's hold, and its end when there is no message.
+func (p *planner) decideShared(was ledger.Hold) { p.writeShared(was, p.sharedHold(was)) }
 
-// writeNote plans the write of a note, or the end of an old one.
-func (p *planner) writeNote(was, note ledger.Hold) {
+// writeShared plans the write of a shared volume's hold, or the end of an old one.
+func (p *planner) writeShared(was, is ledger.Hold) {
 	says := was.Node != "" || len(was.Fences) > 0 || was.Version != "" && (was.Force != nil ||
 		was.State == ledger.HoldAttachFailed || was.State == ledger.HoldDetachPending ||
 		was.State == "" && was.Grants > 0)
-	silent := note.State == "" && len(note.Fences) == 0
+	silent := is.State == "" && len(is.Fences) == 0
 	switch {
 	case silent && says && was.Transitions == 0 && (was.Version != "" || len(was.Fences) > 0):
-		p.deleteHold(ledger.Hold{Version: was.Version})
+		p.deleteHold()
 		return
-	case note.State == "" && (says || len(note.Fences) > 0) && was.Transitions > 0:
-		note.State = ledger.HoldFree // from its exclusive time: its transitions stay
+	case is.State == "" && (says || len(is.Fences) > 0) && was.Transitions > 0:
+		is.State = ledger.HoldFree // from its exclusive time: its transitions stay
 	case silent && p.volume.HoldUnanswered > 0:
-		note.State = was.State
+		is.State = was.State
 	case silent:
 		return
 	}
-	if p.mustWrite(was, &note) {
-		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
+	if p.mustWrite(was, &is) {
+		p.add(Step{Do: WriteHold, Hold: is, Expect: was.Version})
 	}
 }
 
-// note is the planned hold of a shared volume; no State: none.
-func (p *planner) note(was ledger.Hold) ledger.Hold {
-	note := p.emptyNote(was)
+// sharedHold is the planned hold of a shared volume; no State: none.
+func (p *planner) sharedHold(was ledger.Hold) ledger.Hold {
+	is := p.emptyHold(was)
 	if place := p.overdue(); place != nil {
 		stuck := p.unanswered(place)
-		note.State, note.Reason, note.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
-		p.clock(was, &note, place)
+		is.State, is.Reason, is.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
+		p.clock(was, &is, place)
 	} else if reason, found := p.unattached(was); found {
-		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
+		is.State, is.Reason, is.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
 	}
-	p.noteLeft(was, &note)
-	note.Fences = p.fences(was, note)
-	return note
+	p.keepLeft(was, &is)
+	is.Fences = p.fences(was, is)
+	return is
 }
 
-// noteLeft keeps the mention of the node at which the volume was left while it was exclusive.
-func (p *planner) noteLeft(was ledger.Hold, note *ledger.Hold) {
+// keepLeft keeps the mention of the node at which the volume was left while it was exclusive.
+func (p *planner) keepLeft(was ledger.Hold, is *ledger.Hold) {
 	if !was.Stays || p.lost(was.Node) {
 		return
 	}
-	left := *note
+	left := *is
 	left.Node, left.NodeUID, left.BootID, left.SystemUUID = was.Node, was.NodeUID, was.BootID, was.SystemUUID
 	if left.Stays = p.stays(was, left, p.volume.NodeVolume(was.Node)); left.Stays {
 		p.unknown(&left)
-		*note = left
+		*is = left
 	}
 }
 
-func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
+func (p *planner) emptyHold(was ledger.Hold) ledger.Hold {
 	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 

@@ -44,7 +44,7 @@ func TestWriteNote(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, v, _ := concerned(t, "", "", ledger.Hold{})
 			p := Arbiter{}.planner(s, v, auditTime)
-			p.writeNote(test.was, test.note)
+			p.writeShared(test.was, test.note)
 			steps := p.plan.Steps
 			switch {
 			case test.do == 0 && len(steps) == 0:
@@ -130,11 +130,11 @@ func TestLongestOverdue(t *testing.T) {
 // A shared volume's hold says that it waits for a silent node and the rule's progress, or the node from
 // which it is taken by force.
 func TestNote(t *testing.T) {
-	waits := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-2" }, "dead").note(ledger.Hold{})
+	waits := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-2" }, "dead").sharedHold(ledger.Hold{})
 	if waits.State != ledger.HoldDetachPending || waits.Reason != NodeUnreachable || waits.Message == "" || waits.Force == nil || waits.Force.Node != "dead" || len(waits.Fences) > 0 {
 		t.Errorf("of one that waits: %+v", waits)
 	}
-	taken := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), nodeAs("dead", using, outOfOrder)).note(ledger.Hold{})
+	taken := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), nodeAs("dead", using, outOfOrder)).sharedHold(ledger.Hold{})
 	if taken.State != "" || len(taken.Fences) != 1 || taken.Fences[0].Node != "dead" || taken.Fences[0].Rule != OutOfService {
 		t.Errorf("of one that is taken by force: %+v", taken)
 	}
