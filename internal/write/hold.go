@@ -50,6 +50,23 @@ func (e *Executor) writeHold(ctx context.Context, r protocol.Request) (protocol.
 	return answer, nil
 }
 
+// dropHold deletes a VolumeHold at exactly the version that was decided on. If the hold had something to report,
+// that is over.
+func (e *Executor) dropHold(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
+	old, known := e.config.Observer.Hold(r.Volume)
+	var pvs []string
+	if v := e.snapshot().Volume(r.Volume); v != nil {
+		pvs = v.PVs()
+	}
+	answer, err := e.drop(ctx, r)
+	if err == nil && known {
+		ended := old.DeepCopy()
+		ended.Status = v1alpha1.VolumeHoldStatus{}
+		e.config.Events.HoldChanged(old, ended, e.boundClaim(e.snapshot().ClaimOf(pvs), pvs))
+	}
+	return answer, err
+}
+
 // tellDroppedBoot says once a term that the API server drops holders' bootIDs. Volumes
 // are attached and mounted all the same (ledger.HoldBoots).
 func (e *Executor) tellDroppedBoot(ctx context.Context, sent, written *v1alpha1.VolumeHold) {

@@ -46,7 +46,9 @@ func (e *Executor) send(ctx context.Context, r running, request protocol.Request
 		return e.annotate(ctx, request, v1alpha1.AnnotationConfirmed, e.config.Token())
 	case protocol.MarkWanted:
 		return e.annotate(ctx, request, v1alpha1.AnnotationWanted, request.Who)
-	case protocol.DropHold, protocol.DropAttachment, protocol.RemovePod, protocol.DropTicket:
+	case protocol.DropHold:
+		return e.dropHold(ctx, request)
+	case protocol.DropAttachment, protocol.RemovePod, protocol.DropTicket:
 		return e.drop(ctx, request)
 	case protocol.AskNode:
 		return e.askNode(ctx, request)

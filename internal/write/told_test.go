@@ -60,6 +60,10 @@ func TestWritesAreTold(t *testing.T) {
 	told("it is written again")
 	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: data, Expect: "1", Hold: ledger.Hold{State: ledger.HoldUnknown, Reason: rules.NodeUnreachable}}))
 	told("a write that is refused")
+	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: "1"}))
+	told("a deletion that is refused")
+	must(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: w.observer.Snapshot().Volume(data).Hold.Version}))
+	told("the hold ends", "Normal Resolved DetachFailed is over: volume d^data is at no node involvedObject{kind=VolumeHold", "Normal Resolved DetachFailed is over: volume d^data is at no node involvedObject{kind=PersistentVolumeClaim")
 
 	object, _ := w.observer.Ticket(ledger.TicketID{Namespace: "shop", Name: "p1"})
 	granted := object.DeepCopy()

@@ -34,8 +34,9 @@ func handoverFailing() sandbox.Scenario {
 			s.cordon(from)
 			s.remove("db-0")
 			to := s.boundAgain("db-0", first).Spec.NodeName
+			var hold types.UID
 			if s.Mode == sandbox.Standalone {
-				s.toldOfFailedHandover(from)
+				hold = s.toldOfFailedHandover(from)
 				s.bystander(to)
 				s.never(diskapi.ControllerPublish, handle, to)
 				s.say("a pod that came later runs on %s, and db-0 still waits; now detaches work again", to)
@@ -46,15 +47,15 @@ func handoverFailing() sandbox.Scenario {
 			s.runs("db-0")
 			s.say("db-0 runs on %s", to)
 			if s.Mode == sandbox.Standalone {
-				s.eventsOnce("Resolved", corev1.EventTypeNormal)
+				s.eventsOnce("Resolved", corev1.EventTypeNormal, hold)
 			}
 			s.uncordon(from)
 		}),
 	}
 }
 
-// toldOfFailedHandover waits until the pod and the hold name the cause of their wait.
-func (s *story) toldOfFailedHandover(from string) {
+// toldOfFailedHandover waits until the pod and the hold name the cause of their wait. It returns the hold's UID.
+func (s *story) toldOfFailedHandover(from string) (uid types.UID) {
 	text := "from " + from + " failed and will be tried again"
 	s.until("the pod is told that the detach fails", func() error {
 		return told(s.View.Pod(s.Namespace, "db-0"), "DetachFailed", text, diskBusy)
@@ -64,23 +65,22 @@ func (s *story) toldOfFailedHandover(from string) {
 		if err != nil {
 			return err
 		}
+		uid = hold.UID
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", text, diskBusy)
 	})
-	s.eventsOnce("DetachFailed", corev1.EventTypeWarning)
+	s.eventsOnce("DetachFailed", corev1.EventTypeWarning, uid)
 	s.sayTold("db-0")
 	s.show("pods", "volumeholds")
+	return uid
 }
 
 // eventsOnce waits until claim and hold of db-0's volume have an event, which was
 // made once and is found by the object's UID, as kubectl describe looks for it.
-func (s *story) eventsOnce(reason, kind string) {
+// The hold may be gone by then.
+func (s *story) eventsOnce(reason, kind string, hold types.UID) {
 	s.until("claim and hold are told "+reason, func() error {
-		hold, err := s.hold(dataOf("db-0"))
-		if err != nil {
-			return err
-		}
 		claim := s.View.Claim(s.Namespace, dataOf("db-0"))
-		for namespace, uid := range map[string]types.UID{s.Namespace: claim.UID, metav1.NamespaceDefault: hold.UID} {
+		for namespace, uid := range map[string]types.UID{s.Namespace: claim.UID, metav1.NamespaceDefault: hold} {
 			found := 0
 			for _, e := range s.View.Events(namespace) {
 				if e.InvolvedObject.UID == uid && e.Reason == reason && e.Type == kind {
