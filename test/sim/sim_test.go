@@ -21,8 +21,8 @@ import (
 // schedules is the number of runs in a plain `go test`; SIM_SCHEDULES overrides it.
 const schedules = 10000
 
-// enough is the number of failures shown.
-const enough = 5
+// failures is the number of failed runs after which play ends; SIM_FAILURES overrides it.
+const failures = 5
 
 // open are seeds with a known, open risk (docs/internals/simulation.md): each breaks with exactly these
 // words.
@@ -85,6 +85,7 @@ func play(t *testing.T, first uint64, more func(made uint64) bool) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little lives long
 	var made, failed atomic.Uint64
+	enough := number(t, "SIM_FAILURES", failures)
 	var workers sync.WaitGroup
 	began := time.Now()
 	for range runtime.GOMAXPROCS(0) {
