@@ -54,6 +54,5 @@ the other.`,
 	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
 	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
-	flags.BoolVar(&config.AllowFlexVolumes, "allow-flex-volumes", config.AllowFlexVolumes, "start in mode standalone though there are FlexVolumes: nobody attaches those whose drivers attach")
 	return command
 }

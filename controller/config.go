@@ -71,9 +71,6 @@ type Config struct {
 	// the right to read it: an installation creates them after the controller. It is not ready
 	// meanwhile, and ends with an error then.
 	PolicyPatience time.Duration
-	// AllowFlexVolumes starts in Standalone mode although there are FlexVolumes: those with drivers
-	// that attach would wait without end.
-	AllowFlexVolumes bool
 }
 
 // cooperative says whether another attach/detach controller works as well.

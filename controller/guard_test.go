@@ -438,8 +438,7 @@ func TestGuardOfWorkThatEnds(t *testing.T) {
 	}
 }
 
-// Only a FlexVolume of a PersistentVolume keeps the controller from leading, and only at a first
-// installation.
+// In Standalone mode each FlexVolume is reported once in a term.
 func TestFlexVolumes(t *testing.T) {
 	flex := &corev1.FlexVolumeSource{Driver: "vendor/driver"}
 	volume := func(s *apitest.Server) {
@@ -450,21 +449,15 @@ func TestFlexVolumes(t *testing.T) {
 		s.Put("pods", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
 			Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{FlexVolume: flex}}}}})
 	}
-	held := func(s *apitest.Server) {
-		s.Put("volumeholds", &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: v1alpha1.VolumeHoldSpec{Driver: "d", Handle: "h"}})
-	}
 	standalone := Config{Mode: ModeStandalone}
 	for name, test := range map[string]struct {
 		put    []func(*apitest.Server)
 		config Config
-		ok     bool
 		told   int
 	}{
-		"a PersistentVolume, first":          {[]func(*apitest.Server){volume, pod}, standalone, false, 2},
-		"a PersistentVolume, later":          {[]func(*apitest.Server){volume, held}, standalone, true, 1},
-		"a PersistentVolume that is allowed": {[]func(*apitest.Server){volume, pod}, Config{Mode: ModeStandalone, AllowFlexVolumes: true}, true, 0},
-		"a PersistentVolume, cooperative":    {[]func(*apitest.Server){volume, pod}, Config{Mode: ModeCooperative}, true, 0},
-		"a tenant's pod":                     {[]func(*apitest.Server){pod}, standalone, true, 1},
+		"a PersistentVolume and a pod": {[]func(*apitest.Server){volume, pod}, standalone, 2},
+		"cooperative":                  {[]func(*apitest.Server){volume, pod}, Config{Mode: ModeCooperative}, 0},
+		"a tenant's pod":               {[]func(*apitest.Server){pod}, standalone, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := apitest.Start(t)
@@ -484,9 +477,6 @@ func TestFlexVolumes(t *testing.T) {
 			}
 			recorder := record.NewFakeRecorder(10)
 			c := termConfig{Config: test.config, observer: observer, events: report.NewEventsWith(recorder)}
-			if err := c.refuseFlexVolumes(ctx); (err == nil) != test.ok || err != nil && !errors.Is(err, errFlex) {
-				t.Errorf("it begins with %v", err)
-			}
 			var flex flexVolumes
 			flex.tell(c)
 			flex.tell(c)

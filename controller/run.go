@@ -109,9 +109,7 @@ func Run(ctx context.Context, config Config) error {
 
 // leadTerms stands for election, and serves each term that is won.
 func leadTerms(ctx context.Context, g guard, each termConfig) error {
-	election := each.election()
-	election.Untouched = each.observer.Untouched
-	return lead.Lead(ctx, election, each.clients.Lease, func(ctx context.Context, t lead.Term) error {
+	return lead.Lead(ctx, each.election(), each.clients.Lease, func(ctx context.Context, t lead.Term) error {
 		return g.keep(ctx, func(ctx context.Context) error {
 			this := each
 			this.term, this.events = t, report.NewEvents(ctx, each.clients.Write)
@@ -172,9 +170,6 @@ const writesAtOnce = 10
 // that is handed over waits for nothing.
 func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.observer.WaitForSync(ctx); err != nil {
-		return err
-	}
-	if err := c.refuseFlexVolumes(ctx); err != nil {
 		return err
 	}
 	executor, err := write.New(write.Config{

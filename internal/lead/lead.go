@@ -34,16 +34,13 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Labels are put on the Lease by its new holder; nil: none.
 	Labels map[string]string
-	// Untouched says whether nothing shows that a leader has written anything: asked where there
-	// is no Lease. Without it, one is always taken for deleted.
-	Untouched func(context.Context) (bool, error)
 }
 
 // Term is one time of leading.
 type Term struct {
 	Epoch int64            // rises from leader to leader
 	Until func() time.Time // the end of the lease, by this process's present clock: see clock
-	Clean bool             // the leader before has handed the lease over, or there was none
+	Clean bool             // the leader before has handed the lease over
 	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
 }
 
@@ -109,11 +106,7 @@ func waitOut(ctx context.Context, config Config, l *Lease, clean bool) (bool, er
 	}
 	why, limit := "The leader before did not hand over", config.WriteTimeout
 	if l.wasAbsent() {
-		untouched, err := config.untouched(ctx)
-		if err != nil || untouched {
-			return untouched, err
-		}
-		why, limit = "There was no Lease, and an earlier leader has left its traces", config.Duration+config.WriteTimeout
+		why, limit = "There was no Lease, and a former leader may not know yet that it was deleted", config.Duration+config.WriteTimeout
 	}
 	klog.FromContext(ctx).Info(why+"; waiting until its last write must be over", "for", limit)
 	select {
@@ -122,21 +115,4 @@ func waitOut(ctx context.Context, config Config, l *Lease, clean bool) (bool, er
 	case <-time.After(limit):
 		return false, nil
 	}
-}
-
-// untouched asks until there is an answer.
-func (c Config) untouched(ctx context.Context) (bool, error) {
-	for c.Untouched != nil {
-		untouched, err := c.Untouched(ctx)
-		if err == nil {
-			return untouched, nil
-		}
-		klog.FromContext(ctx).Error(err, "It can't be found out whether there was a leader before; asking again")
-		select {
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		case <-time.After(c.RetryPeriod):
-		}
-	}
-	return false, nil
 }

@@ -48,30 +48,3 @@ func TestCatchUpReadsWhatInformersHaveNotShown(t *testing.T) {
 		}
 	}
 }
-
-// A pod with a volume that has a node may have got it from a scheduler that led before: it counts without a
-// VolumeHold and a VolumeTicket. Other pods say nothing.
-func TestNothingBound(t *testing.T) {
-	bare := pod("bare", "u0", "n1", "data")
-	bare.Spec.Volumes = nil
-	for name, test := range map[string]struct {
-		pods []*corev1.Pod
-		want bool
-	}{
-		"no pod":                   {nil, true},
-		"a pod without volumes":    {[]*corev1.Pod{bare}, true},
-		"a pod without a node":     {[]*corev1.Pod{pod("db", "u1", "", "data")}, true},
-		"a pod that has both":      {[]*corev1.Pod{bare, pod("db", "u1", "n1", "data")}, false},
-		"several that have a node": {[]*corev1.Pod{pod("db", "u1", "n1", "data"), pod("web", "u2", "n2", "more")}, false},
-	} {
-		server := apitest.Start(t)
-		o := start(t, server, true)
-		server.Lag(true)
-		for _, p := range test.pods {
-			server.Put("pods", p)
-		}
-		if got, err := o.NothingBound(t.Context()); err != nil || got != test.want {
-			t.Errorf("%s: %t (%v)", name, got, err)
-		}
-	}
-}

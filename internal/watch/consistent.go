@@ -4,7 +4,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,47 +63,6 @@ func (o *Observer) CatchUp(ctx context.Context) error {
 // listOf is a client's method List for the pager.
 func listOf[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return list(ctx, opts) }
-}
-
-// Untouched says whether no controller of Moorage has worked in the cluster yet: there is neither a
-// VolumeHold nor a VolumeTicket, by a consistent list of each. Every exclusive volume that a controller
-// attaches has a hold, until it has no user any more.
-func (o *Observer) Untouched(ctx context.Context) (bool, error) {
-	first := metav1.ListOptions{Limit: 1}
-	holds, err := o.config.Moorage.VolumeHolds().List(ctx, first)
-	if err != nil {
-		return false, fmt.Errorf("list volumeholds: %w", err)
-	}
-	tickets, err := o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, first)
-	if err != nil {
-		return false, fmt.Errorf("list volumetickets: %w", err)
-	}
-	return len(holds.Items)+len(tickets.Items) == 0, nil
-}
-
-// NothingBound says whether no pod with a node uses a volume, by a consistent list, and there is no
-// VolumeTicket: then no scheduler has bound a pod, or granted a ticket. A scheduler leaves no other
-// trace: its pods have no holds yet, and unstamped pods have no annotation.
-func (o *Observer) NothingBound(ctx context.Context) (bool, error) {
-	bound := errors.New("a pod is bound")
-	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List), func(object runtime.Object) error {
-		event, _ := o.event(object) // a pod with a broken volume may have others
-		if pod, ok := event.(ledger.Pod); ok && pod.Node != "" && len(pod.Volumes) > 0 {
-			return bound
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, bound):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	tickets, err := o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return false, fmt.Errorf("list volumetickets: %w", err)
-	}
-	return len(tickets.Items) == 0, nil
 }
 
 // listAll takes in all objects of a consistent list.

@@ -28,7 +28,6 @@ const catchUpAgain = time.Second
 // plugin is the part of volumehold.Factory that the process needs.
 type plugin interface {
 	WaitForSync(context.Context) error
-	NothingBound(context.Context) (bool, error)
 	CatchUp(ctx context.Context, until func() time.Time) error
 	DecideTickets(ctx context.Context, term lead.Term) (decide func(), err error)
 	Settle(context.Context) error
@@ -130,7 +129,6 @@ func (p *process) work(ctx, life context.Context) error {
 		Name:         election.Name,
 		Times:        lead.Times{Duration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod},
 		WriteTimeout: binding.RequestTimeout,
-		Untouched:    p.hold.NothingBound,
 	}, election.Lock, election.WatchDog, p.schedule)
 }
 

@@ -28,8 +28,7 @@ import (
 
 // fakes are scheduler, plugin and extender of a process under test, and note the order of calls.
 type fakes struct {
-	handlers, caches time.Duration // until they are complete
-	bound            bool
+	handlers, caches time.Duration               // until they are complete
 	failures         int                         // of CatchUp
 	settle           func(context.Context) error // nil: there is nothing to settle
 	until            func() time.Time
@@ -55,8 +54,6 @@ func (f *fakes) WaitForSync(ctx context.Context) error {
 }
 
 func (f *fakes) DecideTickets(context.Context, lead.Term) (func(), error) { return func() {}, nil }
-
-func (f *fakes) NothingBound(context.Context) (bool, error) { return !f.bound, nil }
 
 func (f *fakes) CatchUp(_ context.Context, until func() time.Time) error {
 	f.note("catch up")
@@ -194,7 +191,7 @@ func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.Can
 }
 
 // A new leader schedules when no write of the former leader can come any more, and it has caught
-// up. It waits for nothing if the Lease was handed over, or if there was no leader yet.
+// up. It waits for nothing if the Lease was handed over.
 func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	for name, test := range map[string]*struct {
 		fakes
@@ -203,10 +200,9 @@ func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	}{
 		"a dead leader":       {lease: "of dead", from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
 		"handed over":         {lease: "of ", to: 5 * time.Second},
-		"the Lease was gone":  {fakes: fakes{bound: true}, from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
-		"a new installation":  {to: 5 * time.Second},
-		"catches up at last":  {fakes: fakes{failures: 3}, from: 3 * time.Second, to: 5 * time.Second},
-		"its caches are slow": {fakes: fakes{handlers: time.Minute, caches: time.Minute}, from: 2 * time.Minute, to: 2*time.Minute + time.Second},
+		"there was no Lease":  {from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
+		"catches up at last":  {lease: "of ", fakes: fakes{failures: 3}, from: 3 * time.Second, to: 5 * time.Second},
+		"its caches are slow": {fakes: fakes{handlers: time.Minute, caches: time.Minute}, from: 2*time.Minute + 15*time.Second + binding.RequestTimeout, to: 2*time.Minute + 20*time.Second + binding.RequestTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -354,7 +350,7 @@ func TestLostLeaseEndsAtOnce(t *testing.T) {
 
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fakes{bound: true, settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}
+		f := fakes{settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}
 		_, stop, result := f.begin(t, nil)
 		synctest.Wait()
 		if f.times["run"] != 0 || !f.until().IsZero() {

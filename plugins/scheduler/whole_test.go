@@ -94,6 +94,7 @@ func freeAddress(t *testing.T) string {
 // runWhole runs the whole process over HTTP, with probes at an address, until the test stops it.
 func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (probes string, stop context.CancelFunc, result chan error) {
 	t.Helper()
+	server.Put("leases", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "scheduler"}}) // handed over
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
 	if err := os.WriteFile(config, []byte(strings.ReplaceAll(wholeConfig, "KUBECONFIG", apitest.Kubeconfig(t, server.URL))), 0o600); err != nil {
 		t.Fatal(err)

@@ -40,14 +40,6 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// NothingBound says whether the cluster has neither a bound pod with a volume nor a ticket yet.
-func (f *Factory) NothingBound(ctx context.Context) (bool, error) {
-	if _, observer := f.made(); observer != nil {
-		return observer.NothingBound(ctx)
-	}
-	return true, nil
-}
-
 // CatchUp reads the plugin's facts by consistent lists. A new leader calls it before it schedules, when no
 // write of the last leader can be in flight any more. From then on each Binding ends before the lease does:
 // until returns the present end of the lease, or the zero time without leader election.

@@ -41,7 +41,7 @@ const fieldManager = "moorage-sandbox"
 func isApplied(kind string) bool {
 	switch kind {
 	case "CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass", "CSIDriver", "StorageClass",
-		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "VolumeSnapshotClass", "VolumeGroupSnapshotClass",
+		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Lease", "VolumeSnapshotClass", "VolumeGroupSnapshotClass",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"PriorityLevelConfiguration", "FlowSchema",
