@@ -5,5 +5,6 @@
 // unchanged, and the default scheduler places it.
 //
 // Reads: AdmissionReviews of the API server, and its certificate's files. Decides: webhook/pod.
-// Writes: nothing; it answers with a JSON Patch and has no client for the API server at all.
+// Writes: nothing; it answers with a JSON Patch. It asks the API server only about the clients that read
+// its metrics over HTTPS.
 package webhook

@@ -32,7 +32,7 @@ type VolumeTicket struct {
 	// spec is the request. It never changes.
 	Spec VolumeTicketSpec `json:"spec"`
 
-	// status is written by the controller alone.
+	// status is written by the scheduler, which decides on the ticket, and by the controller.
 	// +optional
 	Status VolumeTicketStatus `json:"status,omitempty"`
 }

@@ -290,7 +290,7 @@ type NodeState struct {
 	// unknown.
 	SystemUUID, BootID, ProviderID string
 
-	Labels   map[string]string // read only: it may be the object\'s own
+	Labels   map[string]string // read only: it may be the object's own
 	InUse    []VolumeID        // status.volumesInUse
 	Reported []VolumeID        // status.volumesAttached
 }

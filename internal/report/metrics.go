@@ -132,7 +132,7 @@ func (m *Metrics) Forced(rule string) {
 	}
 }
 
-// TicketEnded counts an ended ticket; pods' tickets are left out.
+// TicketEnded counts an ended ticket.
 func (m *Metrics) TicketEnded(kind ledger.TicketType, cause rules.EndCause) {
 	if m != nil {
 		m.ended.WithLabelValues(string(kind), string(cause)).Inc()

@@ -15,7 +15,7 @@ type queues struct {
 
 func newQueues() *queues {
 	return &queues{desc: prometheus.NewDesc("moorage_queue_depth",
-		"Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, nodes to grant tickets at, tickets to end, pods to tell, tickets of operations to make and end.", []string{"queue"}, nil)}
+		"Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, tickets to end, pods to tell, tickets of operations to make and end.", []string{"queue"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

@@ -55,7 +55,7 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 # HELP moorage_invariant_violations_total Broken invariants that an audit found. Any is a bug, or somebody else's doing.
 # TYPE moorage_invariant_violations_total counter
 moorage_invariant_violations_total{invariant="I1"} 2
-# HELP moorage_queue_depth Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, nodes to grant tickets at, tickets to end, pods to tell, tickets of operations to make and end.
+# HELP moorage_queue_depth Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, tickets to end, pods to tell, tickets of operations to make and end.
 # TYPE moorage_queue_depth gauge
 moorage_queue_depth{queue="volumes"} 7
 # HELP moorage_slots_limit Slots of a driver that a node has, by its CSINode and the policy; none where there is no limit.

@@ -28,7 +28,7 @@ import (
 // cluster-autoscaler and Karpenter look for.
 const VolumeWait = "VolumeWait"
 
-// tellers is the number of parallel writers, patience the time limit of one write.
+// conditionWriters is the number of parallel writers, tellTimeout the time limit of one write.
 const (
 	conditionWriters = 2
 	tellTimeout      = 10 * time.Second

@@ -229,7 +229,7 @@ func malformed(what string, err error) error {
 			Message: "the body took too long to arrive"}
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return serving.TooLarge("the body is larger than %d bytes: have the scheduler send names only (nodeCacheCapable: true), or raise --max-request-bytes", tooLarge.Limit)
+		return serving.TooLarge("the body is larger than %d bytes: have the scheduler send names only (nodeCacheCapable: true), or raise --extender-max-request-bytes", tooLarge.Limit)
 	}
 	return serving.BadRequest("the body is not %s: %v", what, err)
 }
