@@ -12,6 +12,7 @@ APPVERSION  := $(shell awk '/^appVersion:/ {print $$2}' charts/moorage/Chart.yam
 LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
                -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
 comma       := ,
+space       := $(subst ,, )
 SANDBOX     := $(BIN)/moorage-sandbox
 ATTACHER    := $(BIN)/csi-attacher
 # csi-addons' definitions come from its module; nothing of it is compiled.
@@ -104,10 +105,26 @@ sandbox: build ## Start a cluster to play with; Ctrl-C ends it
 $(BIN)/certmanager: FORCE
 	@$(GO) build -C test/install/certmanager -ldflags '-s -w' -o $(abspath $@) .
 
-# The searches compute for minutes, and the scenarios mostly wait: they run side by side.
+# At least one scenario for each rule. The searches compute for minutes, and the scenarios mostly wait: they
+# run side by side.
+MAIN := path rollout limit full-node no-room handover handover-failing readd drain volume-kinds kubectl \
+        tickets ticket-order ticket-detached volume-wait pod-groups kubelet-hole node-made-again name-reused \
+        reboot-in-grace node-failure two-schedulers attacher-handover extender-rollout adopt-and-leave \
+        cooperative-path cooperative-handover operation-snapshot path-1-34
 .PHONY: test
-test: packages ## Run the unit tests, the scenarios, and the story of the chart
-	$(MAKE) --no-print-directory systems BESIDE=searches
+test: packages ## Run the unit tests, the short searches, and the main scenarios
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target searches main-scenarios
+
+.PHONY: main-scenarios
+main-scenarios: build ## Run a scenario or two for each rule; PARALLEL=N
+	$(SANDBOX) run $(MAIN) --parallel $(or $(PARALLEL),3)
+
+.PHONY: test-rest
+test-rest: ## Run all that make test leaves out: the other scenarios, and the story of the chart
+	@$(MAKE) --no-print-directory systems EXCEPT='$(MAIN)'
+
+.PHONY: test-all
+test-all: test test-rest ## Run all tests that need no browser and no root
 
 .PHONY: unit
 unit: packages searches ## Run the unit tests, those of modules of their own too
@@ -145,8 +162,8 @@ test-web: ## Open the page of kubectl moorage web in a real Chromium; CHROMIUM=P
 
 # Of the releases that are emulated the oldest: what the others serve lies between. make test-skew has all.
 .PHONY: scenarios
-scenarios: build ## Run the scenarios on real clusters, as many side by side as the machine has room for; PARALLEL=N
-	$(SANDBOX) run --all --kubernetes own,1.34 $(if $(PARALLEL),--parallel $(PARALLEL))
+scenarios: build ## Run the scenarios on real clusters, as many side by side as the machine has room for; PARALLEL=N, EXCEPT='A B' for all but these
+	$(SANDBOX) run --all --kubernetes own,1.34 $(if $(PARALLEL),--parallel $(PARALLEL)) $(if $(EXCEPT),--except '$(subst $(space),$(comma),$(strip $(EXCEPT)))')
 
 # The control plane and the nodes of another release, from the modules that are pinned in
 # test/kubernetes. A cold build takes ten minutes and more.

@@ -19,6 +19,7 @@ import (
 type runOptions struct {
 	cluster  shapeFlags
 	all      bool
+	except   []string
 	modes    []string
 	releases []string
 	seed     uint64
@@ -83,6 +84,7 @@ func newRunCommand(s *Session) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&o.all, "all", false, "run every scenario")
+	fs.StringSliceVar(&o.except, "except", nil, "with --all, leave out these scenarios")
 	fs.StringSliceVar(&o.modes, "mode", nil, "only in these modes")
 	fs.StringSliceVar(&o.releases, "kubernetes", nil, "only those on clusters that emulate these minor releases: "+strings.Join(sandbox.EmulatedReleases(), ", ")+"; "+ownRelease+": those that emulate none")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenarios' random choices (default: a random one, printed)")
@@ -104,7 +106,7 @@ type job struct {
 
 // jobs resolves the jobs to run.
 func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
-	chosen, err := s.choose(names, o.all)
+	chosen, err := s.choose(names, o.all, o.except)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +144,7 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	if len(out) == 0 {
 		return nil, errors.New("no scenario to run in these modes and releases: see `list`")
 	}
-	if o.all {
+	if o.all || o.parallel > 1 {
 		// Scenarios of one mode share clusters.
 		slices.SortStableFunc(out, func(a, b job) int {
 			return cmp.Compare(slices.Index(sandbox.Modes(), a.mode), slices.Index(sandbox.Modes(), b.mode))
@@ -155,12 +157,21 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 }
 
 // choose finds scenarios by name.
-func (s *Session) choose(names []string, all bool) ([]sandbox.Scenario, error) {
+func (s *Session) choose(names []string, all bool, except []string) ([]sandbox.Scenario, error) {
 	if all {
 		if len(names) > 0 {
 			return nil, errors.New("name scenarios or use --all, not both")
 		}
-		return slices.DeleteFunc(slices.Clone(s.Scenarios), func(s sandbox.Scenario) bool { return s.Extra }), nil
+		left, err := s.choose(except, false, nil)
+		if err != nil && len(except) > 0 {
+			return nil, fmt.Errorf("--except: %w", err)
+		}
+		return slices.DeleteFunc(slices.Clone(s.Scenarios), func(each sandbox.Scenario) bool {
+			return each.Extra || slices.ContainsFunc(left, func(l sandbox.Scenario) bool { return l.Name == each.Name })
+		}), nil
+	}
+	if len(except) > 0 {
+		return nil, errors.New("--except goes with --all")
 	}
 	if len(names) == 0 {
 		return nil, errors.New("which scenario? See `list`, or use --all")
