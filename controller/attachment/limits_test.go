@@ -197,7 +197,7 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 }
 
 // A volume at a node that has its last slot now, and a slot to spare later, is sought and not sought in
-// turn (planner.urgent, full): it does not go to the end of a row each time. Volumes of its namespace come
+// turn (planning.urgent, noSpareSlot): it does not go to the end of a row each time. Volumes of its namespace come
 // and go.
 func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -20,7 +20,7 @@ const slotsAgain = 5 * time.Second
 
 // keepsToLimit says whether a volume waits for a slot of its driver before it is attached: only if all its
 // users at the node are pods that opted in and have not run there yet. For other users the driver decides.
-func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
+func (p *attachPlan) keepsToLimit(place *ledger.NodeVolume) bool {
 	if p.Cooperative || place.OccupiesSlotWithoutUse() {
 		return false
 	}
@@ -35,7 +35,7 @@ func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
 }
 
 // slotLimit returns the driver's slots at a node if the volume waits for a slot, and 0 otherwise.
-func (p *planner) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
+func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
 	driver := p.volume.ID.Driver
 	limit := Limit(node.Driver(driver), PolicyFor(p.snapshot, driver, ""))
 	if limit == ledger.NoLimit || !p.keepsToLimit(place) {
@@ -46,7 +46,7 @@ func (p *planner) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
 
 // noSlot returns why a volume gets no attachment at a node for want of a slot. A slot is taken by an
 // attachment (also if deleting or in flight), by a granted ticket, or by a pod that was bound before.
-func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+func (p *attachPlan) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	if p.anySlot || !p.required || !p.keepsToLimit(place) {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 // in order gets slots for all of its volumes of all drivers, or none: two pods with half of their slots
 // each would wait forever. A pod leaves its slots to the next pod if a volume of it can't be attached yet,
 // or if a creation failed and must be retried.
-func (p *planner) getsSlot(node *ledger.Node) bool {
+func (p *attachPlan) getsSlot(node *ledger.Node) bool {
 	free := freeSlots{snapshot: p.snapshot, node: node, left: map[string]int32{}}
 	given, lacking := map[ledger.VolumeID]bool{}, map[string][]*ledger.Volume{}
 	give := func(v *ledger.Volume) {
@@ -155,7 +155,7 @@ func (f freeSlots) enough(list []*ledger.Volume) bool {
 }
 
 // attachesNow says whether a volume could be attached to a node now, if it gets the slot that it needs.
-func (p *planner) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
+func (p *attachPlan) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
 	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
 	o.anySlot, o.hold = true, o.asHeld()
 	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)

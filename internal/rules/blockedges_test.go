@@ -55,7 +55,7 @@ func TestWhoBlocks(t *testing.T) {
 			})
 			v := s.Volume(id)
 			place := &ledger.NodeVolume{Node: "well", Users: []ledger.User{test.user}}
-			w := view{snapshot: s, request: test.request, node: "dead", now: auditTime}
+			w := evaluation{snapshot: s, request: test.request, node: "dead", now: auditTime}
 			if got := w.blocks(v, place, test.user); got != test.scheduler {
 				t.Errorf("to a scheduler: %t", got)
 			}
@@ -122,7 +122,7 @@ func TestWhatIsFull(t *testing.T) {
 					l.Apply(auditTime, e)
 				}
 			})
-			w := view{snapshot: s, request: PodRequest(s, &asks), node: "well", now: auditTime}
+			w := evaluation{snapshot: s, request: PodRequest(s, &asks), node: "well", now: auditTime}
 			got, full := w.full(s.Node("well"), "d")
 			if test.want != (Reason{}) {
 				test.want.Driver, test.want.Node = "d", "well"
@@ -137,7 +137,7 @@ func TestWhatIsFull(t *testing.T) {
 // Slots are checked once for each driver that a request needs, in the order of its needs.
 func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) { l.Apply(auditTime, ledger.Driver{Name: "nfs", Version: "1"}) })
-	w := view{snapshot: s, now: auditTime}
+	w := evaluation{snapshot: s, now: auditTime}
 	for _, v := range []ledger.VolumeID{{Driver: "e", Handle: "1"}, {Driver: "nfs", Handle: "1"}, {}, {Driver: "d", Handle: "1"}, {Driver: "kubernetes.io/iscsi", Handle: "1"}, {Driver: "e", Handle: "2"}} {
 		w.request.Needs = append(w.request.Needs, Need{Volume: v})
 	}
@@ -200,19 +200,19 @@ func TestTriedWithAVolume(t *testing.T) {
 		})
 		d := &ledger.Delta{}
 		d.Add(test.tried, test.at)
-		w := view{snapshot: s.With(d), request: Request{Pod: "asks"}, node: "well", now: auditTime}
+		w := evaluation{snapshot: s.With(d), request: Request{Pod: "asks"}, node: "well", now: auditTime}
 		got := w.tried(Need{Name: "v", Volume: id}, test.access, HeldElsewhere)
 		if len(got) > 0 != test.want || test.want && (got[0].Node != test.at || got[0].Who.UID != test.tried) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	s, _, _ := concerned(t, "", "", ledger.Hold{})
-	if got := (view{snapshot: s, node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); got != nil {
+	if got := (evaluation{snapshot: s, node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); got != nil {
 		t.Errorf("nothing is tried: %+v", got)
 	}
 	d := &ledger.Delta{}
 	d.Add("p", "dead")
-	if got := (view{snapshot: s.With(d), node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); len(got) != 1 {
+	if got := (evaluation{snapshot: s.With(d), node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); len(got) != 1 {
 		t.Errorf("a pod is tried: %+v", got)
 	}
 }

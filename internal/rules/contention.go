@@ -21,7 +21,7 @@ type claim struct {
 }
 
 // compareClaims orders claims on the volume at several nodes. Negative: a comes first.
-func (p *planner) compareClaims(a, b claim) int {
+func (p *planning) compareClaims(a, b claim) int {
 	x, y := p.snapshot.Pod(a.user.Pod), p.snapshot.Pod(b.user.Pod)
 	if x == nil || y == nil {
 		return CompareRequests(a.r, b.r)
@@ -32,7 +32,7 @@ func (p *planner) compareClaims(a, b claim) int {
 // waitsForClaimant is 1 if the pod waits, directly or through other pods, for an exclusive volume that is
 // attached elsewhere for another claimant of this volume; else 0. If the pod got this volume, both would
 // wait for each other.
-func (p *planner) waitsForClaimant(pod *ledger.Pod) int {
+func (p *planning) waitsForClaimant(pod *ledger.Pod) int {
 	if p.waitsFor(pod, p.claims) {
 		return 1
 	}
@@ -41,7 +41,7 @@ func (p *planner) waitsForClaimant(pod *ledger.Pod) int {
 
 // waitsFor says whether a pod waits for a user that whom accepts: another exclusive volume of the pod is
 // attached elsewhere for the user, or for a pod that waits for the user in turn.
-func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
+func (p *planning) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 	seen := map[string]bool{pod.UID: true}
 	for next := []*ledger.Pod{pod}; len(next) > 0; {
 		pod, next = next[len(next)-1], next[:len(next)-1]
@@ -70,13 +70,13 @@ func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 }
 
 // claims says whether a user is a living pod that wants this volume.
-func (p *planner) claims(u ledger.User) bool {
+func (p *planning) claims(u ledger.User) bool {
 	return u.Pod != "" && claimStateOf(p.snapshot, u) == active && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
 // contend says whether a pod gives way to a pod at another node that ranks before it: both want another
 // exclusive volume beside this one, or the pod waits for the other pod anyway.
-func (p *planner) contend(first, pod *ledger.Pod) bool {
+func (p *planning) contend(first, pod *ledger.Pod) bool {
 	return first.Node != pod.Node && (slices.ContainsFunc(p.snapshot.PodAt(first.UID), func(id ledger.VolumeID) bool {
 		v := p.snapshot.Volume(id)
 		return id != p.volume.ID && v != nil && exclusive(access(p.snapshot, v, v.Access)) && slices.Contains(p.snapshot.PodAt(pod.UID), id)
@@ -85,7 +85,7 @@ func (p *planner) contend(first, pod *ledger.Pod) bool {
 
 // givesWay is the node that gets a volume although its hold names another node where the volume is not
 // attached: a pod ranks before all users there, and contends with them for several volumes. Empty: none.
-func (p *planner) givesWay(place *ledger.NodeVolume) ledger.NodeName {
+func (p *planning) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 	if p.mayBeAttached(place) || place.Node == ledger.Detached || slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return u.Pod == "" && claimStateOf(p.snapshot, u) != noClaim
 	}) {
@@ -107,7 +107,7 @@ func (p *planner) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 
 // goesAfter says whether a pod with a promised volume goes after a pod that contends with it for several
 // volumes.
-func (p *planner) goesAfter(u ledger.User, holder ledger.NodeName) bool {
+func (p *planning) goesAfter(u ledger.User, holder ledger.NodeName) bool {
 	who, at := p.best(holder)
 	first, pod := p.snapshot.Pod(who.Pod), p.snapshot.Pod(u.Pod)
 	return first != nil && pod != nil && at != "" && first.UID != pod.UID && p.contend(first, pod)
@@ -122,7 +122,7 @@ const (
 
 // crossed completes the reason of a place that waits for the pods at another place: one of these pods waits
 // in turn, directly or through others, for a volume at this place. Both wait until one is deleted.
-func (p *planner) crossed(place *ledger.NodeVolume, reason Reason) Reason {
+func (p *planning) crossed(place *ledger.NodeVolume, reason Reason) Reason {
 	holder := p.volume.NodeVolume(reason.Node)
 	if reason.Code != HeldElsewhere || reason.Detail != "" || holder == nil || !holder.OccupiesSlotWithoutUse() {
 		return reason

@@ -111,7 +111,7 @@ func TestBlockedAt(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{State: ledger.HoldHeld}, append([]ledger.Event{alive}, test.facts...)...)
 		r := needing("d/h")
 		r.Created = 9
-		w := view{snapshot: p.snapshot, request: r, now: auditTime}
+		w := evaluation{snapshot: p.snapshot, request: r, now: auditTime}
 		if got := w.blockedAt(p.volume); got != test.want {
 			t.Errorf("%s: at %q, want %q", name, got, test.want)
 		}

@@ -14,11 +14,11 @@ import (
 // as node. This keeps other users from a grant, and no attachment is made since the hold names no node. The
 // differences are in this file.
 
-// keptFrom lists the tickets that keep a volume detached, and so from a request at a node. view.others does
+// keptFrom lists the tickets that keep a volume detached, and so from a request at a node. evaluation.others does
 // this for an exclusive volume too. Other tickets do not keep a shared volume from a request, and a live
 // migration is kept only by these. A ticket that only asks is passed over while a user has the volume and
 // the ticket can't take it.
-func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
+func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 	place := v.KeptDetached()
 	if place == nil || w.node == ledger.Detached {
 		return nil
@@ -37,7 +37,7 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 // at a node. For a shared volume it is a ticket that keeps the volume detached, or a ticket at a node if
 // this request keeps it detached. While a user has an exclusive volume at the node, no leader has granted
 // it elsewhere.
-func (w view) doubted(v *ledger.Volume, need Need) (Reason, bool) {
+func (w evaluation) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 	exclusive := exclusive(told(w.snapshot, v, need.Access))
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
@@ -59,7 +59,7 @@ func mayBeGranted(t *ledger.Ticket) bool {
 }
 
 // inUse says whether a volume has a user at any node that a ticket for a detached volume waits for.
-func (w view) inUse(v *ledger.Volume) bool {
+func (w evaluation) inUse(v *ledger.Volume) bool {
 	return slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return p.Node != ledger.Detached && !fenced(w.snapshot, v, p.Node, w.now) && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			t := w.snapshot.Ticket(u.Ticket)
@@ -118,7 +118,7 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 // was told that it is satisfied, and a pod was bound past it, the ticket stays satisfied: a kubelet lists
 // the pod's volumes at once, and mounts only what was attached since. An older mount may exist if remains
 // says so.
-func (p *planner) somewhere(told bool) []Reason {
+func (p *planning) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
@@ -144,7 +144,7 @@ func (p *planner) somewhere(told bool) []Reason {
 // there do not decide this. It may if it is unknown there; if moorage-node has found the volume there or
 // may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
 // but the boot is not.
-func (p *planner) remains(place *ledger.NodeVolume) bool {
+func (p *planning) remains(place *ledger.NodeVolume) bool {
 	n, id := p.snapshot.Node(place.Node), p.volume.ID
 	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
 		return false
@@ -154,7 +154,7 @@ func (p *planner) remains(place *ledger.NodeVolume) bool {
 		taken && f.InUse && !p.snapshot.BootOver(n, f.Boot())
 }
 
-func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
+func (p *planning) mountOf(place *ledger.NodeVolume) Reason {
 	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
 	if n.SaysHas(p.volume.ID) || n.MayBeUnstaged(p.volume.ID) {
 		return stayingAt(p.snapshot, p.volume, place, reason, p.now)
@@ -165,7 +165,7 @@ func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 
 // mayBeInUse says whether an unattached volume may be mounted at a node: its kubelet lists it, or it needs
 // no attachment and the hold gave it to the node, and no rule of force overrides the kubelet.
-func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
+func (p *planning) mayBeInUse(place *ledger.NodeVolume) bool {
 	if !place.MayBeInUse() && !place.WithoutAttachment() {
 		return false
 	}
@@ -175,7 +175,7 @@ func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
 
 // staysDetached is the reason for a volume that is kept from every node. It names the first in rank of the
 // tickets that keep it.
-func (p *planner) staysDetached(reason Reason) Reason {
+func (p *planning) staysDetached(reason Reason) Reason {
 	var first Request
 	for _, u := range p.volume.KeptDetached().Users {
 		if st := claimStateOf(p.snapshot, u); st != active && st != requested {

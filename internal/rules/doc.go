@@ -8,6 +8,18 @@
 // A decision depends on the present facts, never on the last action. That makes restarts, retries and lost
 // events harmless.
 //
+// The places that decide:
+//
+//	may a pod go to a node        fit.go: Arbiter.Fit, Arbiter.Admissible
+//	is a node full                limit.go: evaluation.full
+//	who gets a volume first       request.go: CompareRequests; attachslots.go: compareBound; line.go: Queue
+//	is a ticket granted           grant.go: Arbiter.Grant
+//	who holds a volume next       planhold.go: holdPlan.holder
+//	may a volume be attached      planattach.go: attachPlan.mayCreate
+//	may a volume be detached      safety.go: Arbiter.safeToDetach
+//	does a dead node's volume move  force.go: force; evidence.go
+//	why does it wait              reasontable.go
+//
 // The package imports only the standard library and internal/ledger. All functions are safe for parallel
 // use.
 package rules

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// view is one request seen by a scheduler that looks for a node, or by the decision on a ticket.
-type view struct {
+// evaluation is one request seen by a scheduler that looks for a node, or by the decision on a ticket.
+type evaluation struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
 	request  Request
@@ -28,7 +28,7 @@ type view struct {
 }
 
 // blocks says whether another user keeps an exclusive volume from the request.
-func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool {
+func (w evaluation) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool {
 	if w.request.owns(u) {
 		return false
 	}
@@ -51,7 +51,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 
 // takesFrom says whether the request may have a granted ticket's volume. A ticket gets it at once, and the
 // other ticket is asked to let go. A pod gets it after the other ticket has let go.
-func (w view) takesFrom(u ledger.User) bool {
+func (w evaluation) takesFrom(u ledger.User) bool {
 	return yields(w.snapshot, u, w.request) && (w.yielded || !w.request.ofPod())
 }
 
@@ -62,7 +62,7 @@ func migratable(s ledger.Snapshot, v *ledger.Volume) bool {
 }
 
 // migration says whether the request is a live migration of a migratable volume.
-func (w view) migration(v *ledger.Volume) bool {
+func (w evaluation) migration(v *ledger.Volume) bool {
 	return w.request.Type.SharesVolume() && migratable(w.snapshot, v)
 }
 
@@ -89,7 +89,7 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 // target says whether a live migration lets a volume be at the node besides another node: the request is
 // the migration and no other node is a target, or a migration is granted at the node. At another node a
 // migration that the hold names counts as granted.
-func (w view) target(v *ledger.Volume) bool {
+func (w evaluation) target(v *ledger.Volume) bool {
 	if !w.request.mayFollowMigration() {
 		return false
 	}
@@ -112,7 +112,7 @@ func (w view) target(v *ledger.Volume) bool {
 // otherTargets lists the other nodes of a migration that has begun or may begin. A second live
 // migration waits until the first ends, at whatever node: otherwise the volume would be at the holder's
 // node and two more.
-func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
+func (w evaluation) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
 	var reasons []Reason
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
@@ -128,7 +128,7 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 // free lists the users that keep a need's exclusive volume from the request: users that live elsewhere, or
 // for a volume of one pod, anywhere. A place elsewhere without a living user keeps nobody: the volume is
 // promised to the request, and follows after its detach there.
-func (w view) free(v *ledger.Volume, need Need) []Reason {
+func (w evaluation) free(v *ledger.Volume, need Need) []Reason {
 	a := access(w.snapshot, v, need.Access)
 	if !exclusive(a) && w.node == ledger.Detached {
 		a = ledger.AccessNode // of all that share it
@@ -165,7 +165,7 @@ func (w view) free(v *ledger.Volume, need Need) []Reason {
 // node. passed says whether a user elsewhere was passed over: a ticket that asks at a node other than the
 // holders' node, or a pod that is bound to such a node and waits for the holders. A ticket granted
 // elsewhere may be promised the volume, and is told first that it is not.
-func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
+func (w evaluation) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
 	has := w.has(v)
 	for _, reason := range alone(w.snapshot, v, w.node, w.now) {
@@ -208,7 +208,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 }
 
 // lets says whether a ticket at a place lets go of the volume for the request. The volume is then detached.
-func (w view) lets(p *ledger.NodeVolume) bool {
+func (w evaluation) lets(p *ledger.NodeVolume) bool {
 	return w.yielded && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && yields(w.snapshot, u, w.request)
 	})
@@ -230,7 +230,7 @@ func reserved(s ledger.Snapshot, u ledger.User) bool {
 // has is the node that has an exclusive volume, if users live there from which the request can't take it:
 // the hold's node, or without a hold the node where the volume is attached. If several nodes have users,
 // only the users of this node have it.
-func (w view) has(v *ledger.Volume) ledger.NodeName {
+func (w evaluation) has(v *ledger.Volume) ledger.NodeName {
 	if at := hold(v).Node; at != "" {
 		if w.lives(v, v.NodeVolume(at)) {
 			return at
@@ -249,7 +249,7 @@ func (w view) has(v *ledger.Volume) ledger.NodeName {
 // heldBack lists what else keeps an exclusive volume from the node if a user elsewhere was passed over in
 // favour of the users here: these may wait themselves, as a pod does that was bound past a live migration's
 // hold. The own pod's places elsewhere don't count. Grant asks for itself, with the grant in the snapshot.
-func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
+func (w evaluation) heldBack(v *ledger.Volume, need Need) []Reason {
 	if w.queue != nil || !v.ID.IsReal() {
 		return nil
 	}
@@ -269,13 +269,13 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 }
 
 // lives says whether another user has an exclusive volume at a node and will stay.
-func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
+func (w evaluation) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p != nil && slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && w.blocks(v, p, u)
 	})
 }
 
-func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
+func (w evaluation) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
 	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
 		reason.Detail = onlyPromised
@@ -284,7 +284,7 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name
 }
 
 // tried counts the pods of a dry run with the same volume.
-func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
+func (w evaluation) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
 	d := w.snapshot.Delta()
 	if d == nil {
 		return nil
@@ -317,3 +317,108 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 
 // foreign says whether the NodeVolume's only attachments have names that Moorage would not give them.
 func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn() }
+
+// access returns how many nodes or pods a volume may serve. If the hold gives the volume to one node, pods
+// that name the volume inline can't share it.
+func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
+	a := told(s, v, need)
+	if !exclusive(a) && (keptDetached(s, v) || keptByHold(s, v)) {
+		return ledger.AccessNode
+	}
+	return a
+}
+
+// keptDetached says whether a granted ticket keeps a volume from every node. A shared volume then has one
+// holder at a time.
+func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
+	place := v.KeptDetached()
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return claimStateOf(s, u) == active
+	})
+}
+
+// told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods; the policy
+// decides if they name no access mode. need is the request's own access mode: it counts for a volume that
+// is at no node and has no other user.
+func told(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
+	a := need
+	if v != nil && v.ID.IsReal() {
+		if v.Access != ledger.AccessUnknown {
+			a = v.Access
+		} else if len(v.NodeVolumes) > 0 {
+			a = ledger.AccessUnknown
+		}
+	}
+	if a == ledger.AccessUnset && v != nil && policyOf(s, v).EmptyIsExclusive {
+		return ledger.AccessNode
+	}
+	return a
+}
+
+// keptByHold says whether a hold keeps a volume at one node although pods name it inline and would share
+// it. A hold names a node only for an exclusive volume: a PersistentVolume or a pod said so, and that
+// object may be gone. The hold counts while the volume may be at its node, or the users that it names are
+// there.
+func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
+	if v == nil || !v.OnlyInline() || hold(v).Node == "" {
+		return false
+	}
+	place := v.NodeVolume(hold(v).Node)
+	return place != nil && (place.OccupiesSlot() || place.WithoutAttachment() ||
+		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
+}
+
+// namedInHold says whether the written hold gives the volume to a user.
+func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+	who := requester(s, u)
+	return v.Hold != nil && (v.Hold.Next.To.UID == who.UID || slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == who.UID }))
+}
+
+// exclusive says whether a volume may be at one node only. A volume is exclusive unless it is known to be
+// shared.
+func exclusive(a ledger.Access) bool {
+	return a != ledger.AccessMany && a != ledger.AccessUnset
+}
+
+// alone returns a reason for each node, except not, where only moorage-node says that a volume is mounted:
+// the kubelet has forgotten it, and no attachment, list, user or hold has it there. The volume goes nowhere
+// else until moorage-node's report ends or a rule of force overrides it. A node from which the hold says it
+// was taken by force is not asked again.
+func alone(s ledger.Snapshot, v *ledger.Volume, not ledger.NodeName, now time.Time) []Reason {
+	var reasons []Reason
+	for _, name := range s.MountedAlone(v.ID) {
+		n := s.Node(name)
+		_, taken := v.Hold.Fence(name)
+		if name == not || taken || len(reasons) >= fewUsers || !n.SaysHas(v.ID) || fenced(s, v, name, now) {
+			continue
+		}
+		reason := Reason{Code: StagedAtNode, Volume: v.ID, Claim: claimOf(s, v), Node: name}
+		if unresponsive(n, now) {
+			reason.Detail = oldWord
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+// Arrives says whether the only work left for an exclusive volume is to bring it to its user: a Ready node
+// has a user, the volume is not yet attached and reported there, and it is neither attached to another node
+// nor reported at one. Volumes in the last volumesInUse of a dead node stay.
+func Arrives(s ledger.Snapshot, v *ledger.Volume) bool {
+	if v == nil || !exclusive(v.Access) {
+		return false
+	}
+	awaited := false
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
+		switch va := place.Own(); {
+		case !ready(s.Node(place.Node)) || !slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(s, u) == active }):
+			if place.HasAttachments() || place.Reported {
+				return false
+			}
+		case va == nil || !va.Attached || !place.Reported:
+			awaited = true
+		}
+	}
+	return awaited
+}

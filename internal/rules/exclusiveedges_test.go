@@ -50,7 +50,7 @@ func TestWhatIsNotFree(t *testing.T) {
 			d.Add("new", test.tried)
 			s = s.With(d)
 		}
-		w := view{snapshot: s, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: 5}, node: "well", now: auditTime}
+		w := evaluation{snapshot: s, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: 5}, node: "well", now: auditTime}
 		if got := codes(w.free(s.Volume(disk), Need{Name: "data", Volume: disk, Access: ledger.AccessNode})); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -124,7 +124,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 // notBegun is why no attachment exists although nothing prevents it: the hold gives the controller's
 // reason, or does not give the volume to the node. The code is Attaching only if the attachment is the
 // controller's next write.
-func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
+func (p *planning) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
 	reason.Code = Attaching
 	h := p.hold
 	switch {

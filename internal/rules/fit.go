@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -100,14 +101,14 @@ func goesAway(s ledger.Snapshot, v *ledger.Volume) bool {
 // tickets count if they rank before the request. It costs the request's own volumes, however many pods and
 // attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
-	return view{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
+	return evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
 }
 
-func (w view) fit() Verdict { return w.judge(w.fenced()) }
+func (w evaluation) fit() Verdict { return w.judge(w.fenced()) }
 
 // judge says whether the request fits the node. lost are the reasons of the volumes for which the node is
 // fenced.
-func (w view) judge(lost []Reason) Verdict {
+func (w evaluation) judge(lost []Reason) Verdict {
 	reasons := slices.Concat(lost, w.cutOff(), w.reasonsBesideRoom())
 	if w.node != ledger.Detached { // which has unlimited room
 		reasons = append(reasons, w.room()...)
@@ -116,7 +117,7 @@ func (w view) judge(lost []Reason) Verdict {
 }
 
 // reasonsBesideRoom lists the reasons that keep a request from the node, except slots.
-func (w view) reasonsBesideRoom() []Reason {
+func (w evaluation) reasonsBesideRoom() []Reason {
 	if many := w.request.tooMany(w.snapshot); len(many) > 0 {
 		return many
 	}
@@ -141,10 +142,10 @@ func (w view) reasonsBesideRoom() []Reason {
 // if only tickets that yield hold them, or if they must stay detached. If the reasons of Fit name more than
 // one node, no node fits.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
-	return view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}.nodes()
+	return evaluation{arbiter: a, snapshot: s, request: r, now: now, yielded: true}.nodes()
 }
 
-func (w view) nodes() (ledger.NodeName, bool) {
+func (w evaluation) nodes() (ledger.NodeName, bool) {
 	s := w.snapshot
 	for _, need := range w.request.Needs {
 		v := s.Volume(need.Volume)
@@ -160,7 +161,7 @@ func (w view) nodes() (ledger.NodeName, bool) {
 
 // blockedAt is the node of a claim on a volume. Holders come first, then users that live at the holder's
 // node, then tickets that ask.
-func (w view) blockedAt(v *ledger.Volume) ledger.NodeName {
+func (w evaluation) blockedAt(v *ledger.Volume) ledger.NodeName {
 	if n := w.has(v); n != "" {
 		return n
 	}
@@ -192,4 +193,64 @@ func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
 		n := s.Node(name)
 		return n != nil && n.Exists && !p.Affinity.Matches(name, n.Labels)
 	})
+}
+
+// FreesSlots says whether a request does not fit a node for want of slots or for SELinux labels, and would
+// fit after the detach of all volumes there without users or with ending users only. After an eviction a
+// scheduler waits for that: another eviction would be in vain.
+//
+// It costs the node's attachments.
+func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
+	if !There(s, n) || a.Fit(s, r, n, now).Allowed() {
+		return false
+	}
+	w := evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now, detached: true}
+	return w.judge(w.fenced()).Allowed()
+}
+
+// FitsByEviction says whether a request does not fit a node but would fit without the node's pods of lower
+// priority: preemption there is worth a try. It costs the node's attachments.
+func (a Arbiter) FitsByEviction(s ledger.Snapshot, r Request, priority int32, n ledger.NodeName, now time.Time) bool {
+	v := a.Fit(s, r, n, now)
+	if v.Allowed() || slices.ContainsFunc(v.Reasons, func(reason Reason) bool { return !reason.LiftedByEviction(n) }) {
+		return false
+	}
+	without := &ledger.Delta{}
+	if d := s.Delta(); d != nil {
+		without = d.Clone()
+	}
+	for uid, other := range usersAt(s, n) {
+		if other.Priority < priority {
+			without.Remove(uid)
+		}
+	}
+	return len(without.Removed) > 0 && a.Fit(s.With(without), r, n, now).Allowed()
+}
+
+// LowestPriority is the lowest priority of the pods that use volumes at a node: up to this priority
+// FitsByEviction is false. False: no pod uses a volume there. It costs the node's attachments.
+func LowestPriority(s ledger.Snapshot, n ledger.NodeName) (lowest int32, some bool) {
+	for _, pod := range usersAt(s, n) {
+		if !some || pod.Priority < lowest {
+			lowest, some = pod.Priority, true
+		}
+	}
+	return lowest, some
+}
+
+// usersAt yields the pods that use or have reserved volumes at a node, once for each volume.
+func usersAt(s ledger.Snapshot, n ledger.NodeName) iter.Seq2[string, *ledger.Pod] {
+	return func(yield func(string, *ledger.Pod) bool) {
+		node := s.Node(n)
+		if node == nil {
+			return
+		}
+		for _, id := range node.At() {
+			for _, u := range s.Volume(id).NodeVolume(n).Users {
+				if pod := s.Pod(u.Pod); pod != nil && !yield(u.Pod, pod) {
+					return
+				}
+			}
+		}
+	}
 }

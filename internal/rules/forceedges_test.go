@@ -364,7 +364,7 @@ func TestOthers(t *testing.T) {
 		"waits where it is not":          {ledger.AccessNode, []ledger.Event{madeAt("third"), dataAt("q", "third", ledger.PodLive), dataAt("o", "dead", ledger.PodLive)}, []ledger.NodeName{"third"}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Created: 5}, node: "well", now: auditTime}
+		w := evaluation{snapshot: p.snapshot, request: Request{Pod: "asks", Created: 5}, node: "well", now: auditTime}
 		got, passed := w.others(p.volume, test.access, Need{Name: "data", Volume: disk}, HeldElsewhere)
 		var at []ledger.NodeName
 		for _, r := range got {

@@ -26,7 +26,7 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 
 // fenced lists the exclusive volumes of the request for which the node is fenced: they are taken from there
 // for users elsewhere.
-func (w view) fenced() []Reason {
+func (w evaluation) fenced() []Reason {
 	var reasons []Reason
 	t := w.snapshot.Ticket(w.request.Ticket)
 	anywhere := t != nil && t.Wherever
@@ -101,7 +101,7 @@ func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 // superseded says to which user a granted ticket has lost a volume: an exclusive volume, or a volume to be
 // attached at its node with other parameters. A hold that was written before the grant was seen says
 // nothing about it if the next hold gives the volume to the ticket.
-func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
+func (p *holdPlan) superseded(t *ledger.Ticket, name string) []Reason {
 	h := hold(p.volume)
 	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
 	if at == t.Node && p.required { // a user with other parameters there
@@ -126,7 +126,7 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 
 // firstLiving is the first by name of the living users at a node, so that all controllers name the same;
 // zero: none.
-func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester) {
+func (p *planning) firstLiving(place *ledger.NodeVolume) (first ledger.Requester) {
 	if place == nil {
 		return first
 	}
@@ -140,7 +140,7 @@ func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester)
 
 // firstOutranker is the first in rank of the users to which a user must yield, with its node; empty: it
 // need not yield.
-func (p *planner) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.NodeName, who ledger.Requester) {
+func (p *planning) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.NodeName, who ledger.Requester) {
 	var first Request
 	for node, r := range p.outrankers(u, n) {
 		if at == "" || CompareRequests(r, first) < 0 {
@@ -152,7 +152,7 @@ func (p *planner) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.No
 
 // contested says whether a user elsewhere asks for an exclusive volume that no longer counts at a fenced
 // node.
-func (p *planner) contested(n ledger.NodeName) bool {
+func (p *planning) contested(n ledger.NodeName) bool {
 	if !p.exclusive || !p.required || !fenced(p.snapshot, p.volume, n, p.now) {
 		return false
 	}
@@ -216,4 +216,49 @@ func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeI
 		return []Reason{stuckAt(a, s, v, holder, now)}
 	}
 	return nil
+}
+
+// onlyPromised is the Detail of HeldElsewhere if the named node gets the volume next and another still has
+// it.
+const onlyPromised = "promised"
+
+// heldBack says why an exclusive volume would not come to a node for a request, without a living rival
+// elsewhere: the planned hold gives or promises it to another node, or a grant elsewhere may be in flight.
+// Grant asks this before it gives anything, and Fit after it has passed a user over (evaluation.free), so that a
+// placed request is not refused afterwards.
+//
+// Grant asks with the request's grant in the snapshot. For Fit that makes no difference: it asks only if
+// users live at the node, or migrate to it.
+func (p *holdPlan) heldBack(r Request, n ledger.NodeName, name string) (Reason, bool) {
+	if p.fencedTicket(r, n) {
+		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
+	}
+	p.hold = p.nextHold(hold(p.volume))
+	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.NodeVolume(n)) {
+		return p.heldElsewhere(name), true
+	}
+	return Reason{}, false
+}
+
+// fencedTicket says whether a ticket has the volume at another node that is fenced. A request that relies
+// on the fence waits until that ticket is told to yield: afterwards the end of a fence can't make two
+// holders.
+func (p *holdPlan) fencedTicket(r Request, n ledger.NodeName) bool {
+	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
+		return place.Node != n && fenced(p.snapshot, p.volume, place.Node, p.now) && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+			return p.isGrantee(u) && requester(p.snapshot, u).UID != r.Who.UID
+		})
+	})
+}
+
+// heldElsewhere is the reason that a hold gives a volume to another node: the promised node, else the
+// holder's.
+func (p *holdPlan) heldElsewhere(name string) Reason {
+	reason := Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: p.hold.Node}
+	if p.hold.Next.Node != "" {
+		reason.Node, reason.Who, reason.Detail = p.hold.Next.Node, p.hold.Next.To, onlyPromised
+	} else if len(p.hold.Requesters) > 0 {
+		reason.Who = p.hold.Requesters[0]
+	}
+	return reason.named(p.snapshot)
 }

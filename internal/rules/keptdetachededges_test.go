@@ -36,7 +36,7 @@ func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 		"a pod beside who leaves": {[]ledger.Event{dataAt("o", "well", ledger.PodTerminating), dataAt("q", "dead", ledger.PodLive)}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{alive}, test.facts...)...)
-		w := view{snapshot: p.snapshot, now: auditTime, request: asks}
+		w := evaluation{snapshot: p.snapshot, now: auditTime, request: asks}
 		if got := w.inUse(p.volume); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -70,7 +70,7 @@ func TestKeptFrom(t *testing.T) {
 		"the request's own":             {"well", []ledger.Event{keepsOff("own")}, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{alive, sharedDisk}, test.facts...)...)
-		w := view{snapshot: p.snapshot, now: auditTime, node: test.node, places: true, request: Request{
+		w := evaluation{snapshot: p.snapshot, now: auditTime, node: test.node, places: true, request: Request{
 			Type: ledger.TypeSalvage, Created: 5, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "own", UID: "own"},
 		}}
 		got := w.keptFrom(p.volume, Need{Name: "data", Volume: disk})

@@ -23,7 +23,7 @@ func Lapse(now time.Time) ledger.Event {
 
 // room lists the drivers without a free slot for the request at the node, or that can't attach there. A
 // volume at the node has its slot: own attachments are never counted twice.
-func (w view) room() []Reason {
+func (w evaluation) room() []Reason {
 	node := w.snapshot.Node(w.node)
 	var reasons []Reason
 	for driver := range w.drivers() {
@@ -45,7 +45,7 @@ func (n Need) Attaches(s ledger.Snapshot) bool {
 func (n Need) TakesSlot() bool { return !n.Volume.IsZero() && !n.Volume.NoAttach() }
 
 // drivers yields each driver with slots for the request, once, in the order of its needs.
-func (w view) drivers() iter.Seq[string] {
+func (w evaluation) drivers() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, need := range w.request.Needs {
 			before := slices.ContainsFunc(w.request.Needs[:i], func(b Need) bool {
@@ -67,7 +67,7 @@ func (w view) drivers() iter.Seq[string] {
 //
 // It is computed from the running count, the request, and the dry run or the slots handed out to earlier
 // pending tickets of the node (Queue), never from the node's other pods or attachments.
-func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
+func (w evaluation) full(node *ledger.Node, driver string) (Reason, bool) {
 	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
 	state := node.Driver(driver)
 	if !state.Registered && (!w.request.ofPod() || w.snapshot.NeedsNode(driver)) {
@@ -129,7 +129,7 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 
 // fresh counts the request's volumes of a driver without a slot of their own at the node. missing counts
 // those of them without any slot there, which the running count omits.
-func (w view) fresh(driver string) (fresh, missing int32) {
+func (w evaluation) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
 		if need.Volume.Driver != driver || !need.TakesSlot() {
 			continue
@@ -147,7 +147,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 	return fresh, missing
 }
 
-func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
+func (w evaluation) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	if w.queue == nil {
 		return p.TakesSlot()
 	}
@@ -158,7 +158,7 @@ func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 // volumesAttached, or by another user that stays. The kubelet's volumesInUse is not enough: it also lists
 // volumes that its pods wait for, and others may have got their slots since. Pending tickets have their
 // slots only while there are enough; otherwise a request that joins a ticket is refused with it.
-func (w view) confirmed(p *ledger.NodeVolume, driver string) bool {
+func (w evaluation) confirmed(p *ledger.NodeVolume, driver string) bool {
 	if p.OccupiesSlotWithoutUse() {
 		return true
 	}
@@ -170,14 +170,14 @@ func (w view) confirmed(p *ledger.NodeVolume, driver string) bool {
 }
 
 // pastLimit says whether more volumes of a driver are wanted at the node than it has slots.
-func (w view) pastLimit(driver string) bool {
+func (w evaluation) pastLimit(driver string) bool {
 	state := w.snapshot.Node(w.node).Driver(driver)
 	limit := Limit(state, PolicyFor(w.snapshot, driver, ""))
 	return limit != ledger.NoLimit && state.Taken() > limit
 }
 
 // tryout is the change in a driver's used slots at the node by a dry run.
-func (w view) tryout(node *ledger.Node, driver string) int32 {
+func (w evaluation) tryout(node *ledger.Node, driver string) int32 {
 	d := w.snapshot.Delta()
 	if d.Empty() && !w.detached {
 		return 0
@@ -205,7 +205,7 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 }
 
 // added counts the slots for a pod tried at the node, and adds its volumes to those that stay.
-func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
+func (w evaluation) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	p := w.snapshot.Pod(uid)
 	if p == nil {
 		return 0
@@ -224,7 +224,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 }
 
 // leavers lists the volumes with a possibly vacant place at the node in this view.
-func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
+func (w evaluation) leavers(node *ledger.Node) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	if d := w.snapshot.Delta(); d != nil {
 		for uid := range d.Removed {
@@ -240,7 +240,7 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 // vacant says whether a NodeVolume that the request does not need would come free: all its users are the
 // request's own, taken away by a dry run, or wait without a slot. Its attachment goes with its last user,
 // in time; a preemption may count on that.
-func (w view) vacant(p *ledger.NodeVolume) bool {
+func (w evaluation) vacant(p *ledger.NodeVolume) bool {
 	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {
 		st := claimStateOf(w.snapshot, u)

@@ -26,7 +26,7 @@ func TestFreshVolumes(t *testing.T) {
 		"one that is asked for":     {[]string{"d/asked"}, 1, 0, 1, 1},
 	} {
 		q := slotted(t, ledger.Driver{Name: "n", Version: "1"}, there)
-		w := view{snapshot: q.snapshot, request: needing(test.needs...), node: "well", now: auditTime}
+		w := evaluation{snapshot: q.snapshot, request: needing(test.needs...), node: "well", now: auditTime}
 		if fresh, missing := w.fresh("d"); fresh != test.fresh || missing != test.missing {
 			t.Errorf("%s, to a scheduler: %d, and %d missing", name, fresh, missing)
 		}
@@ -55,7 +55,7 @@ func TestFullToldByAQueue(t *testing.T) {
 		"there, and needs no more": {0, []string{"d/there"}, Reason{}},
 	} {
 		q := slotted(t, few(test.limit))
-		w := view{snapshot: q.snapshot, request: needing(test.needs...), node: "well", now: auditTime, queue: q}
+		w := evaluation{snapshot: q.snapshot, request: needing(test.needs...), node: "well", now: auditTime, queue: q}
 		if test.want != (Reason{}) {
 			test.want.Driver, test.want.Node = "d", "well"
 		}
@@ -95,7 +95,7 @@ func TestSlotsThatADryRunFrees(t *testing.T) {
 		for _, uid := range test.removed {
 			d.Remove(uid)
 		}
-		w := view{snapshot: p.snapshot.With(d), request: needing("d/asked"), node: "well", now: auditTime}
+		w := evaluation{snapshot: p.snapshot.With(d), request: needing("d/asked"), node: "well", now: auditTime}
 		got := map[string]int32{}
 		for _, driver := range []string{"d", "e"} {
 			got[driver] = -w.tryout(p.snapshot.Node("well"), driver)
@@ -121,7 +121,7 @@ func TestPoliced(t *testing.T) {
 		{[]string{"d/1", "d/2", "e/1", "e/2", "e/3"}, Reason{}},
 		{[]string{"d/1", "d/2", "d/3"}, Reason{Code: NoFreeSlot, Driver: "d", Limit: 2, Needed: 3, Policy: "few"}},
 	} {
-		got := view{snapshot: p.snapshot, request: needing(test.needs...), now: auditTime}.policed()
+		got := evaluation{snapshot: p.snapshot, request: needing(test.needs...), now: auditTime}.policed()
 		if (len(got) > 0) != (test.want != Reason{}) || len(got) > 0 && (len(got) > 1 || got[0] != test.want) {
 			t.Errorf("%v: %+v", test.needs, got)
 		}

@@ -59,7 +59,7 @@ func (l *Line) Kept(uid string) bool { return l.kept[uid] }
 
 // first returns the earlier waiter, a pod or a ticket, that could use one of the ticket's volumes in its
 // place.
-func (q *Queue) first(w view) Verdict {
+func (q *Queue) first(w evaluation) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
 		v := q.snapshot.Volume(need.Volume)
@@ -96,8 +96,8 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 }
 
 // firstElsewhereOf names an earlier ticket that gets a volume: at another node, or at this node if both
-// can't have it here. At this node view.contends counts a ticket that was not told yet why it waits.
-func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
+// can't have it here. At this node evaluation.contends counts a ticket that was not told yet why it waits.
+func (q *Queue) firstElsewhereOf(w evaluation, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
@@ -154,7 +154,7 @@ func (q *Queue) keptSlots(v Verdict) {
 
 // Yielding lists the tickets that alone keep a pod from a node: once they have yielded, the pod fits.
 func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) []ledger.TicketID {
-	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}
+	w := evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}
 	if !r.ofPod() || !w.fit().Allowed() {
 		return nil
 	}

@@ -117,7 +117,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 
 // cutOff lists the volumes that can't be mounted at a node that is Ready again: their driver's storage has
 // cut its machine off and not let it in yet.
-func (w view) cutOff() []Reason {
+func (w evaluation) cutOff() []Reason {
 	n := w.snapshot.Node(w.node)
 	if !ready(n) || len(n.CutOff) == 0 {
 		return nil

@@ -138,7 +138,7 @@ func TestWhatIsCutOff(t *testing.T) {
 		"from both, needs the one": {[]ledger.Event{cut("d", "e"), policy, other}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
-		w := view{snapshot: p.snapshot, node: "well", now: auditTime, request: Request{Needs: []Need{{Volume: disk, Name: "data"}}}}
+		w := evaluation{snapshot: p.snapshot, node: "well", now: auditTime, request: Request{Needs: []Need{{Volume: disk, Name: "data"}}}}
 		got := w.cutOff()
 		if len(got) > 0 != test.want || test.want && (len(got) != 1 || got[0].Code != NodeFenced || got[0].Volume != disk || got[0].Claim != "data" || got[0].Node != "well" || got[0].Driver != "d") {
 			t.Errorf("%s: %+v", name, got)

@@ -13,10 +13,10 @@ import (
 // driver has room, except for a policy's limit. A refused request waits for its claims and volumes, or for
 // their holders; more nodes don't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
-	return view{arbiter: a, snapshot: s, request: r, now: now}.newNode()
+	return evaluation{arbiter: a, snapshot: s, request: r, now: now}.newNode()
 }
 
-func (w view) newNode() Verdict {
+func (w evaluation) newNode() Verdict {
 	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(w.request.Who.Namespace)
 }
 
@@ -27,7 +27,7 @@ func (w view) newNode() Verdict {
 // volume may be kept from all nodes except its own.
 func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
 	v := a.NewNode(s, r, now)
-	if v.Allowed() || (view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
+	if v.Allowed() || (evaluation{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
 		return v, false
 	}
 	for _, reason := range v.Reasons {
@@ -58,11 +58,11 @@ func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 
 // fitsYielded says whether a request fits a node, also after tickets have yielded.
 func (a Arbiter) fitsYielded(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
-	return view{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}.fit().Allowed()
+	return evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}.fit().Allowed()
 }
 
 // policed lists the drivers with a policy that leaves too little room for the request at any node.
-func (w view) policed() []Reason {
+func (w evaluation) policed() []Reason {
 	var reasons []Reason
 	for driver := range w.drivers() {
 		policy := PolicyFor(w.snapshot, driver, "")

@@ -148,7 +148,7 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 // (otherwise SafeToDetach refuses). A node that can't read everything is asked as well: the volume may be
 // in the readable part. The question is always needed if the policy requires the report, or if the
 // volume is unknown; in that case the node has to look twice.
-func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	unknown := p.isUnknown(place)
 	required := unknown || requiresWord(p.snapshot, p.volume)
 	switch {
@@ -168,7 +168,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 
 // asksAgain says whether a node that has found nothing of an unknown volume has to look a second time, and
 // plans the question in time.
-func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	since := p.snapshot.Vacant(place)
 	left := vacantFor - p.now.Sub(since)
 	switch {
@@ -185,13 +185,13 @@ func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *led
 
 // emptied says whether a node has looked twice for an unknown volume since it left volumesAttached, and
 // found nothing. It is no longer unknown then, and the hold must say so before the detach continues.
-func (p *planner) emptied(place *ledger.NodeVolume) bool {
+func (p *planning) emptied(place *ledger.NodeVolume) bool {
 	return place.Proof.Again && p.snapshot.IsUnknownHere(p.volume, place) && saidGone(p.snapshot, p.volume, place)
 }
 
 // ask plans a question to a node, or a check when the pause after a refused question ends or the patience
 // does. vacant is set for a second look: since when nothing is there.
-func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, vacant time.Time) {
+func (p *detachPlan) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, vacant time.Time) {
 	if left := askPause(node, p.now); left > 0 {
 		p.recheck(left)
 		if patience := LookPatience - p.now.Sub(node.RefusedSince); patience > 0 {
@@ -199,14 +199,14 @@ func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.At
 		}
 		return
 	}
-	step := p.leaving(node, place, va, "")
+	step := p.detachStep(node, place, va, "")
 	step.Do, step.Word, step.Number, step.Vacant = AskNode, *node.Word, node.NextNumber(), vacant
 	p.add(step)
 }
 
 // askAgain plans the next question to a node that can't be asked, if a volume may not leave it without the
 // answer.
-func (p *planner) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
 		p.ask(node, place, va, time.Time{})
 	}

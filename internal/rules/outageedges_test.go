@@ -201,7 +201,7 @@ func TestFreeToBeDetached(t *testing.T) {
 		"for a node, and detached": {"well", []ledger.Event{keepsOff("m")}, []ledger.Code{StaysDetached}},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive, sharedDisk}, test.facts...)...)
-		w := view{snapshot: p.snapshot, now: auditTime, node: test.node, request: Request{Type: ledger.TypeManual, Created: 5, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{UID: "own"}}}
+		w := evaluation{snapshot: p.snapshot, now: auditTime, node: test.node, request: Request{Type: ledger.TypeManual, Created: 5, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{UID: "own"}}}
 		if got := codes(w.free(p.snapshot.Volume(disk), Need{Name: "data", Volume: disk, Access: ledger.AccessMany})); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -16,7 +16,7 @@ import (
 // granted the volume at once, and is satisfied after the other one has let go (AttachedOtherwise).
 
 // incompatible lists the users that keep a volume at the request's node from it by other parameters.
-func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
+func (w evaluation) incompatible(v *ledger.Volume, need Need) []Reason {
 	place := v.NodeVolume(w.node)
 	if place == nil || w.node == ledger.Detached {
 		return nil
@@ -103,7 +103,7 @@ func parametersOf(s ledger.Snapshot, u ledger.User) string {
 }
 
 // displacers are the users at a ticket's own node with other parameters to which it must yield a volume.
-func (p *planner) displacers(t *ledger.Ticket) []ledger.User {
+func (p *planning) displacers(t *ledger.Ticket) []ledger.User {
 	place, own := p.volume.NodeVolume(t.Node), ledger.User{Ticket: t.ID}
 	if place == nil {
 		return nil

@@ -12,13 +12,13 @@ import (
 // Place chooses the node of a ticket that leaves it to Moorage: the node of its exclusive volumes' users;
 // else its present node while it fits; else the first by Rank of the nodes that fit, or of the nodes that
 // lack only slots, where it waits. If there is none, its present node stays. Only pending users before the
-// ticket in rank count (view.places). The ticket is told the verdict until its node's Queue says more.
+// ticket in rank count (evaluation.places). The ticket is told the verdict until its node's Queue says more.
 func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledger.NodeName, Verdict) {
 	r := TicketRequest(s, t)
 	if v := a.Admissible(s, r); !v.Allowed() {
 		return t.Node, v.SeenFrom(r.Who.Namespace)
 	}
-	w := view{arbiter: a, snapshot: s, request: r, now: now, places: true}
+	w := evaluation{arbiter: a, snapshot: s, request: r, now: now, places: true}
 	if n, held := w.nodes(); held {
 		return n, r.notGranted()
 	}
@@ -46,14 +46,14 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 	return best.node, r.notGranted()
 }
 
-func (w view) at(n ledger.NodeName) view {
+func (w evaluation) at(n ledger.NodeName) evaluation {
 	w.node = n
 	return w
 }
 
 // onlyBehind counts the slots of a driver at the node that only later pending tickets have: if a ticket for
 // any node is put there, they wait for it.
-func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
+func (w evaluation) onlyBehind(node *ledger.Node, driver string) int32 {
 	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
 	for _, need := range w.request.Needs {
 		counted[need.Volume] = true
@@ -72,7 +72,7 @@ func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
 	return behind
 }
 
-func (w view) isBehind(p *ledger.NodeVolume) bool {
+func (w evaluation) isBehind(p *ledger.NodeVolume) bool {
 	return p.TakesSlot() && !p.OccupiesSlot() && !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		if st := claimStateOf(w.snapshot, u); st != requested {
 			return st != noClaim

@@ -110,7 +110,7 @@ func TestSlotsOfThoseBehind(t *testing.T) {
 		if test.dry != nil {
 			s = s.With(test.dry)
 		}
-		w := view{snapshot: s, node: "well", request: Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "k", UID: "k"}}}
+		w := evaluation{snapshot: s, node: "well", request: Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "k", UID: "k"}}}
 		if got := w.isBehind(p.at("well")); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -129,12 +129,12 @@ func TestSlotsOfThoseBehind(t *testing.T) {
 			t.Errorf("%s: %d slots that the request would have anyway", name, got)
 		}
 	}
-	if (view{}).isBehind(nil) {
+	if (evaluation{}).isBehind(nil) {
 		t.Error("what is not there has a slot")
 	}
 	two := []ledger.Event{at(6), asksAt("n", ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Created = 7 })}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, two...)
-	w := view{snapshot: p.snapshot, node: "well", request: Request{Type: ledger.TypeManual, Created: 5}}
+	w := evaluation{snapshot: p.snapshot, node: "well", request: Request{Type: ledger.TypeManual, Created: 5}}
 	if got := w.onlyBehind(p.snapshot.Node("well"), "d"); got != 1 {
 		t.Errorf("one volume that two ask for has %d slots", got)
 	}

@@ -3,7 +3,6 @@
 package rules
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -135,39 +134,12 @@ type Plan struct {
 	Recheck time.Time
 }
 
-// planner carries the state of one Plan from stage to stage.
-type planner struct {
-	Arbiter
-	snapshot  ledger.Snapshot
-	volume    *ledger.Volume
-	now       time.Time
-	exclusive bool
-	onlyHeld  bool        // exclusive only by its hold, see keptByHold
-	shared    bool        // exclusive only while a ticket keeps it detached
-	required  bool        // the driver's volumes need attachments
-	anySlot   bool        // ignore whether there is a slot
-	hold      ledger.Hold // as it should be
-	plan      Plan
-
-	place *ledger.NodeVolume // whose own attachment was asked for last: va
-	ownAt *ledger.Attachment
-}
-
-// isUnknown says whether the volume is unknown at a node.
-func (p *planner) isUnknown(place *ledger.NodeVolume) bool {
-	return p.snapshot.IsUnknown(p.volume, place)
-}
-
-// own is the own attachment of a NodeVolume. It is cached, since each lookup computes its name.
-func (p *planner) own(place *ledger.NodeVolume) *ledger.Attachment {
-	if place == nil || place != p.place {
-		p.place, p.ownAt = place, place.Own()
-	}
-	return p.ownAt
-}
+// planner makes one Plan.
+type planner struct{ attachPlan }
 
 func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *planner {
-	p := &planner{
+	p := &planner{}
+	p.planning = planning{
 		Arbiter: a, snapshot: s, volume: v, now: now,
 		exclusive: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
 	}
@@ -214,165 +186,60 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	return p.plan
 }
 
-// awaitFence plans a check when time fences a silent node.
-func (p *planner) awaitFence(place *ledger.NodeVolume) {
-	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
-		p.recheck(f.Left)
+// In Cooperative mode Moorage ignores most volumes: those without an opted-in pod or a ticket get neither a
+// VolumeHold nor a VolumeAttachment. The ledger still counts their attachments for slots and exclusivity.
+// The first user that opts in finds the volume in its place (planner.found).
+
+// adopted says whether Moorage manages a volume: always in Standalone mode, else while an opted-in pod or a
+// ticket uses it, and after that until it is at rest or another user uses it.
+func (p *planner) adopted() bool {
+	if !p.Cooperative {
+		return true
 	}
-}
-
-func (p *planner) add(s Step) {
-	s.Volume = p.volume.ID
-	p.plan.Steps = append(p.plan.Steps, s)
-}
-
-func (p *planner) recheck(in time.Duration) {
-	if at := p.now.Add(in); p.plan.Recheck.IsZero() || at.Before(p.plan.Recheck) {
-		p.plan.Recheck = at
-	}
-}
-
-// wanted says whether the volume must be at a node: a user there has a right to it.
-func (p *planner) wanted(place *ledger.NodeVolume) bool {
-	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
-		return false
-	}
-	return p.hasRight(place, false)
-}
-
-// migratesTo says whether a live migration may have the volume at a second node.
-func (p *planner) migratesTo(place *ledger.NodeVolume) bool {
-	return migratesTo(p.snapshot, p.volume, place)
-}
-
-// migrationWritten says whether the written hold names a live migration at a node: the next leader then
-// knows why the volume is at two nodes.
-func (p *planner) migrationWritten(place *ledger.NodeVolume) bool {
-	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
-	})
-}
-
-func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
-	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
-}
-
-// hasRight says whether a user at a node has a right to the volume. A fence ends all rights at a node; with
-// promised, tickets there that were not told yet still count.
-func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
-	if place == nil || !p.required {
-		return false
-	}
-	if fenced(p.snapshot, p.volume, place.Node, p.now) {
-		return promised && p.hasGrantee(place)
-	}
-	for _, u := range place.Users {
-		switch claimStateOf(p.snapshot, u) {
-		case active, terminating:
-			if !p.outranked(u, place.Node) {
+	others := false
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if place.Sent || place.Left || slices.ContainsFunc(place.Attachments(), func(a *ledger.Attachment) bool { return a.Ours }) {
+			return true
+		}
+		for _, u := range place.Users {
+			if !p.outsider(u) {
 				return true
 			}
-		case requested, noClaim:
+			others = true
 		}
 	}
-	return false
+	return !others && hold(p.volume).Node != ""
 }
 
-func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
-	return slices.ContainsFunc(place.Users, p.isGrantee)
+// outsider says whether a user of a NodeVolume is a pod that has not opted in.
+func (p *planner) outsider(u ledger.User) bool {
+	pod := p.snapshot.Pod(u.Pod)
+	return pod != nil && pod.OptedOut
 }
 
-func (p *planner) isGrantee(u ledger.User) bool {
-	return u.Pod == "" && claimStateOf(p.snapshot, u) == active
-}
-
-// outranked says whether a user must yield.
-func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
-	for range p.outrankers(u, n) {
-		return true
-	}
-	return false
-}
-
-// outrankers yields the users to which a user must yield: at its own node users with other parameters, and
-// users at other nodes. It omits users that Grant passes over (view.others, view.blocks), users at a fenced
-// node, and pods that wait at their node for other holders that need not yield to them. It yields nothing
-// if a live migration has the volume beside the user.
-func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.NodeName, Request] {
-	return func(yield func(ledger.NodeName, Request) bool) {
-		t := p.snapshot.Ticket(u.Ticket)
-		if t == nil || !t.Type.Yields() {
-			return
-		}
-		for _, other := range p.displacers(t) {
-			if !yield(n, requestOf(p.snapshot, other)) {
-				return
-			}
-		}
-		if !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
-			return
-		}
-		for i := range p.volume.NodeVolumes {
-			place := &p.volume.NodeVolumes[i]
-			if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
-				continue
-			}
-			for _, other := range place.Users {
-				r := requestOf(p.snapshot, other)
-				if claimStateOf(p.snapshot, other) != active || !yields(p.snapshot, u, r) || p.waits(other, place) {
-					continue
-				}
-				if !yield(place.Node, r) {
-					return
-				}
-			}
+// leave plans the end of Moorage's records of a formerly adopted volume: the hold names no node, and is
+// deleted with the volume. Its fences of volumes taken by force stay while they may be true. A note that a
+// deleted Node named the volume stays as well.
+func (p *planner) leave() {
+	was := p.volume.Written()
+	switch {
+	case p.forgotten():
+		p.deleteHold()
+	case !p.exclusive:
+		is := p.emptyHold(was)
+		is.Fences = p.fences(was, is)
+		p.writeShared(was, is)
+	case was.Node != "" || len(was.Fences) > 0:
+		p.hold = p.emptyHold(was)
+		p.hold.State, p.hold.Fences = ledger.HoldFree, p.fences(was, p.hold)
+		if !sameHold(was, p.hold) {
+			p.writeHold()
 		}
 	}
-}
-
-// waits says whether a pod is bound to a node where it waits for the volume's holders at another node.
-func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
-	if u.Pod == "" || p.migratesTo(place) {
-		return false
+	for i := range p.volume.NodeVolumes {
+		if place := &p.volume.NodeVolumes[i]; place.ReportSent {
+			p.detachUnreported(p.snapshot.Node(place.Node), place, p.own(place))
+		}
 	}
-	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: place.Node, now: p.now, yielded: true}
-	has := w.has(p.volume)
-	return has != "" && has != place.Node
-}
-
-// unproved says whether a volume without VolumeAttachments may be at its hold's node, or in a node's
-// volumesAttached, for lack of proof. The known volumesAttached may be older than an unanswered report of
-// this process or of the last leader: only a read, or a write on that version, proves the absence. An
-// unmanaged node ignores volumesAttached.
-func (p *planner) unproved(place *ledger.NodeVolume) bool {
-	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone {
-		return false
-	}
-	n := p.snapshot.Node(place.Node)
-	return n == nil || !n.Exists || n.Managed
-}
-
-// mayBeAttached says whether the volume may still be at a node, with or without users. For ledger.Detached
-// it says whether a ticket was not told yet that the volume may be attached again.
-func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
-	if place.Node == ledger.Detached {
-		return p.inhabited(place)
-	}
-	if place.Sent {
-		return true
-	}
-	if place.HasAttachments() || place.Reported {
-		return true
-	}
-	if p.unproved(place) {
-		return p.evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
-	}
-	// In use without an attachment: either a kubelet waits for the attachment for a pod, or this shows that
-	// the volume is mounted all the same. A volume that needs no attachment is at its hold's node until the
-	// kubelet's word or a rule of force says otherwise.
-	if !place.MayBeInUse() && !place.WithoutAttachment() || !unused(p.snapshot, place) {
-		return false
-	}
-	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage
-	return usage != usageFenced && usage != usageNone
 }

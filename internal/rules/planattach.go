@@ -9,8 +9,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
+// attachPlan brings a volume to its holder's node.
+type attachPlan struct{ detachPlan }
+
 // acquire plans the next step that brings the volume to a node that wants it.
-func (p *planner) acquire(place *ledger.NodeVolume) {
+func (p *attachPlan) acquire(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
 	va := p.own(place)
 	switch {
@@ -33,7 +36,7 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 	case va != nil && va.Deleting:
 		p.askToStay(place)
 	case p.outdated(node, place, va):
-		step := p.leaving(node, place, va, "")
+		step := p.detachStep(node, place, va, "")
 		step.Do, step.Urgent = DeleteAttachment, true
 		p.add(step)
 	case p.mayRetry(node, place, va):
@@ -41,7 +44,7 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 	}
 }
 
-func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *attachPlan) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -49,11 +52,8 @@ func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	p.add(step)
 }
 
-// mayReport says whether Moorage writes the volumesAttached of a node.
-func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
-
 // stale says whether a NodeVolume is reported without an attachment, and is provably unused.
-func (p *planner) stale(place *ledger.NodeVolume) bool {
+func (p *attachPlan) stale(place *ledger.NodeVolume) bool {
 	if !place.Reported || p.Cooperative {
 		return false
 	}
@@ -86,7 +86,7 @@ func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment)
 
 // otherVolumesAttachment is an attachment of another volume at a node with the PersistentVolume by which
 // this volume would be attached there: at its end the attacher detaches this volume. Empty: none.
-func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
+func (p *attachPlan) otherVolumesAttachment(n *ledger.Node) string {
 	source := p.source()
 	if source == "" {
 		return ""
@@ -104,76 +104,17 @@ func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
 
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
-func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	if node.MayBeUnstaged(p.volume.ID) {
-		return // it could be unstaged under the pod that mounts it
-	}
-	if p.saysRule(place) {
-		return // first the hold says that the rule has ended
-	}
-	if p.forgetsUnknown(place) {
-		return // first the hold says that its kubelet may have forgotten it
-	}
-	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
-		return // first the hold names this Node and its boot: see ledger.Snapshot.Unknown
-	}
-	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
-	if va != nil {
-		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
-	}
-	p.add(step)
-}
-
-// forgetsUnknown says whether the next leader would not know that the volume is unknown at a node: the
-// planned hold states it and has room, but the written hold does not.
-func (p *planner) forgetsUnknown(place *ledger.NodeVolume) bool {
-	h := hold(p.volume)
-	if p.snapshot.DropsHoldBoots() {
-		return false // an older definition may drop that as well
-	}
-	f, says := h.Fence(place.Node)
-	if !says && len(h.Fences) >= maxFences || !p.isUnknown(place) {
-		return false
-	}
-	if !p.exclusive {
-		defer func(before ledger.Hold) { p.hold = before }(p.hold)
-		p.hold = p.sharedHold(h) // it may name the node where the volume was left while exclusive
-	}
-	is, needed := p.fence(h, place)
-	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
-}
-
-// namesNode says whether a hold names the holder's Node and boot, unless an older definition of VolumeHolds
-// drops these fields.
-func (p *planner) namesNode(h ledger.Hold) bool {
-	if h.NodeUID != p.hold.NodeUID {
-		return false
-	}
-	return h.BootID == p.hold.BootID || p.hold.BootID == "" || h.BootID == "" && p.snapshot.DropsHoldBoots()
-}
-
 // mayCreate says whether a new attachment is allowed: the hold is written, the volume is nowhere else, and
 // the driver can attach there.
-func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *attachPlan) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
 	// A rule of force in the hold is about an earlier attachment there: first the hold says that it has
 	// ended.
 	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0
 }
 
-// saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
-// nothing needs to be taken back if the planned hold has no reason.
-func (p *planner) saysRule(place *ledger.NodeVolume) bool {
-	f, _ := p.volume.Hold.Fence(place.Node)
-	if f.Rule == "" || p.volume.Hold.Version != "" {
-		return f.Rule != ""
-	}
-	is, needed := p.fence(hold(p.volume), place)
-	return needed && is.Rule != ""
-}
-
 // namesFormer says whether the written hold, due for another write, names another machine than the present
 // Node, or an earlier Node: an attachment made before would count as that machine's.
-func (p *planner) namesFormer(node *ledger.Node) bool {
+func (p *attachPlan) namesFormer(node *ledger.Node) bool {
 	h := hold(p.volume)
 	if node != nil && h.Node == node.Name && p.hold.NodeUID == node.UID && p.snapshot.GrantedBefore(&h) {
 		return true
@@ -185,7 +126,7 @@ func (p *planner) namesFormer(node *ledger.Node) bool {
 // mayRetry says whether an attach that another controller began too early should be retried: it has failed,
 // and Moorage's conditions for an attach hold by now. Its attacher may pause for minutes. This is asked
 // once for each attachment. Moorage's own attachments are made only when they can succeed.
-func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *attachPlan) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
@@ -197,7 +138,7 @@ func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 // never had it, and no kubelet has mounted the volume by it. Without a finalizer it was never given to the
 // driver, and is gone at once. An attacher that has begun detaches first, by the PersistentVolume, which
 // must still exist.
-func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *attachPlan) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
 		return false
 	}
@@ -215,7 +156,7 @@ func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 // granted says whether an exclusive volume has a node by its VolumeHold, or by the plan if it needs none. A
 // volume that pods share by their own word is free only if the hold names no node: otherwise the hold would
 // keep it there (keptByHold).
-func (p *planner) granted(n ledger.NodeName) bool {
+func (p *attachPlan) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
 	}
@@ -226,12 +167,12 @@ func (p *planner) granted(n ledger.NodeName) bool {
 }
 
 // startable says whether a user at a node needs an attachment there, and stays.
-func (p *planner) startable(place *ledger.NodeVolume) bool {
+func (p *attachPlan) startable(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active })
 }
 
 // blockers lists the reasons against a new attachment at a node.
-func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+func (p *attachPlan) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
 	switch {
 	case node == nil || !node.Exists:
@@ -258,18 +199,12 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 
 // source names the PersistentVolume to attach; empty for an inline volume. A PersistentVolume that is being
 // deleted is used if it is the only one: its attacher may attach it.
-func (p *planner) source() string {
+func (p *attachPlan) source() string {
 	pv := source(p.snapshot, p.volume)
 	if pv == nil || pv.Deleting && p.inline() {
 		return ""
 	}
 	return pv.Name
-}
-
-// lasts says whether the volume has a source that is not being deleted.
-func (p *planner) lasts() bool {
-	pv := source(p.snapshot, p.volume)
-	return pv != nil && !pv.Deleting || p.inline()
 }
 
 // source is the PersistentVolume to attach: preferably one that is not being deleted, then a claimed one;
@@ -290,44 +225,7 @@ func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	return best
 }
 
-func (p *planner) inline() bool {
-	for i := range p.volume.NodeVolumes {
-		for _, u := range p.volume.NodeVolumes[i].Users {
-			pod := p.snapshot.Pod(u.Pod)
-			if pod == nil {
-				continue
-			}
-			for _, v := range pod.Volumes {
-				if v.Inline == p.volume.ID {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// elsewhere lists the other nodes where an exclusive volume may be, and why. The target of a live migration
-// and the holder's node don't block each other; a third node does, such as the target of an earlier
-// migration.
-func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
-	if !p.exclusive {
-		return nil
-	}
-	target := n != holder && p.migratesTo(p.volume.NodeVolume(n))
-	reasons := alone(p.snapshot, p.volume, n, p.now)
-	for i := range p.volume.NodeVolumes {
-		other := &p.volume.NodeVolumes[i]
-		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) {
-			continue
-		}
-		p.awaits(force(p.snapshot, p.volume, other, p.now))
-		reasons = append(reasons, p.stuck(other))
-	}
-	return reasons
-}
-
-func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
+func (p *attachPlan) create(node *ledger.Node, place *ledger.NodeVolume) {
 	p.add(Step{
 		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
@@ -341,7 +239,7 @@ func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 
 // noteOf is the note in the next attachment of an exclusive volume; zero if there is a VolumeHold, which says
 // it: a VolumeHold that a person deletes is then written again.
-func (p *planner) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.Note {
+func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.Note {
 	if !p.exclusive || p.volume.Written().Version != "" {
 		return ledger.Note{}
 	}
@@ -356,7 +254,7 @@ func (p *planner) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.Not
 
 // beside is the other node of a live migration, where an exclusive volume may be while it is attached to
 // this node; empty: none.
-func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
+func (p *attachPlan) beside(place *ledger.NodeVolume) ledger.NodeName {
 	if p.hold.Node != place.Node {
 		return p.hold.Node // a shared volume has none
 	}
@@ -374,7 +272,7 @@ func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
 // find plans a read of an attachment after its creation was sent, also if an attachment of its name is
 // seen, since another actor may have made it. The creation and the read after it got no answer; no plan is
 // made while they are in flight.
-func (p *planner) find(place *ledger.NodeVolume) {
+func (p *attachPlan) find(place *ledger.NodeVolume) {
 	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
@@ -432,18 +330,6 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, v
 	return reason
 }
 
-// stuck is stuckAt, and plans a check for when the driver's patience ends.
-func (p *planner) stuck(place *ledger.NodeVolume) Reason {
-	reason := stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
-	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
-		p.recheck(detachPatience - p.now.Sub(since))
-	}
-	if left := untilUnexplained(p.volume, place, p.now); reason.Code == InUse && left > 0 && Unexplained(p.snapshot, place) {
-		p.recheck(left)
-	}
-	return reason
-}
-
 // stillUsed names the user of a volume at a node: a living one, an ending one, or one at a silent node. It
 // names the first by name: users are unordered, and all controllers write the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
@@ -460,4 +346,22 @@ func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, no
 		reason = unreachableAt(reason, s.Node(place.Node), force(s, v, place, now))
 	}
 	return reason
+}
+
+// migrationWritten says whether the written hold names a live migration at a node: the next leader then
+// knows why the volume is at two nodes.
+func (p *attachPlan) migrationWritten(place *ledger.NodeVolume) bool {
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
+	})
+}
+
+// gone says whether the attach/detach controller has seen the end of the last attachment at a node.
+func (p *attachPlan) gone(place *ledger.NodeVolume) bool {
+	at, left := p.volume.Left(place.Node)
+	if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {
+		return true
+	}
+	p.recheck(otherLook - p.now.Sub(at))
+	return false
 }

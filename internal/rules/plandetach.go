@@ -3,15 +3,17 @@
 package rules
 
 import (
-	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
+// detachPlan takes a volume from the nodes that it must leave.
+type detachPlan struct{ holdPlan }
+
 // release plans the next step that takes the volume from a node that does not want it: the safe detach
 // (docs/internals/invariants.md, I3), one step at a time.
-func (p *planner) release(place *ledger.NodeVolume) {
+func (p *detachPlan) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	if p.Cooperative {
 		p.detachUnreported(node, place, va)
@@ -25,7 +27,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 	p.removePods(node, place)
 	if open {
 		// A kubelet with a pod for the volume lists it in use, reported or not.
-		step := p.leaving(node, place, nil, "")
+		step := p.detachStep(node, place, nil, "")
 		step.Do = ProveAbsent
 		p.add(step)
 		return
@@ -56,35 +58,20 @@ func (p *planner) release(place *ledger.NodeVolume) {
 
 // reportOpen says whether only a report with an unknown outcome keeps the volume at a node: a read of the
 // Node's volumesAttached settles it.
-func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *detachPlan) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
 	return place.ReportSent && !place.Held && node != nil && node.Exists && !p.isUnknown(place)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node that does not list it, for
 // example after an abandoned forced detach. A restarting kubelet looks for mounts only of the volumes in
 // volumesAttached.
-func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
 	}
 	if ready(node) && p.mayReport(node) && p.isUnknown(place) && !mayBeOfAnotherMachine(p.snapshot, p.volume, place) {
 		p.report(node, place, va)
 	}
-}
-
-// inhabited says whether a user at a node may use the unwanted volume, or be about to: a pod bound past all
-// rules, for which the safe detach would put the volume back; or a granted ticket that was not told that it
-// has lost the volume: no kubelet knows its use of the volume.
-func (p *planner) inhabited(place *ledger.NodeVolume) bool {
-	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
-		return false
-	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
-			return t != nil && t.Phase == ledger.TicketGranted
-		}
-		return claimStateOf(p.snapshot, u) >= terminating
-	})
 }
 
 // Inhabited says whether a user at a node may use a volume, or be about to: until then no plan takes the
@@ -95,25 +82,8 @@ func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now tim
 	return place != nil && Arbiter{}.planner(s, v, now).inhabited(place)
 }
 
-// awaited says whether an undecided ticket asks for the volume in its place and no user asks for it
-// elsewhere: once granted, the ticket finds the volume there.
-func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
-	if !p.required || !ready(node) || p.sought(p.hold, place) {
-		return false
-	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return claimStateOf(p.snapshot, u) == requested && !p.snapshot.Ticket(u.Ticket).Waits()
-	})
-}
-
-// sought says whether an exclusive volume must leave a place for another by the planned hold, or any volume
-// because it goes away.
-func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
-	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || !p.lasts()
-}
-
-// leaving is a detach step without its action yet.
-func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
+// detachStep is a detach step without its action yet.
+func (p *detachPlan) detachStep(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
 	if rule != "" && former(p.snapshot, p.volume, place, p.now).Former {
 		step.Successor = node.SystemUUID
@@ -129,8 +99,8 @@ func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 }
 
 // detach plans the step that the proofs so far allow.
-func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) {
-	step := p.leaving(node, place, va, rule)
+func (p *detachPlan) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) {
+	step := p.detachStep(node, place, va, rule)
 	proof := place.Proof.Stage
 	if place.Proof.Forced && rule == "" {
 		proof = ledger.ProofNone
@@ -159,44 +129,8 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	p.add(step)
 }
 
-// delayed is how long an unwanted volume stays at its node: the policy's detachDelay, unless its detach is
-// urgent.
-func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
-	policy := policyOf(p.snapshot, p.volume)
-	since, _ := p.snapshot.Idle(place)
-	left := policy.DetachDelay - p.now.Sub(since)
-	va := p.own(place)
-	if left <= 0 || va == nil || va.Deleting || p.urgent(h, node, place) {
-		return 0
-	}
-	return left
-}
-
-// urgent says whether an unwanted volume must leave its node without delay: a user wants it, the node has
-// no spare slot, is not ready or is being drained, or the volume goes away.
-func (p *planner) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
-	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || full(p.snapshot, node.Driver(p.volume.ID.Driver))
-}
-
-// released says whether the volume's claim is gone: no user returns for it, and a provisioner deletes it
-// only after its detach (external-provisioner).
-func (p *planner) released() bool {
-	claimed := false
-	for _, name := range p.volume.PVs() {
-		pv := p.snapshot.PersistentVolume(name)
-		if pv == nil || pv.Claim.Name == "" {
-			continue
-		}
-		if c := p.snapshot.Claim(pv.Claim); c != nil && !pv.IsAnothers(*c) {
-			return false
-		}
-		claimed = true
-	}
-	return claimed
-}
-
-// full says whether a driver has no spare slot at a node.
-func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
+// noSpareSlot says whether a driver has no spare slot at a node.
+func noSpareSlot(s ledger.Snapshot, state ledger.NodeDriver) bool {
 	limit := Limit(state, PolicyFor(s, state.Name, ""))
 	return limit != ledger.NoLimit && state.Taken() >= limit
 }
@@ -210,7 +144,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	}
 	var list []ledger.VolumeID
 	for _, state := range n.Drivers {
-		if !full(s, state) {
+		if !noSpareSlot(s, state) {
 			continue
 		}
 		for _, id := range n.At() {
@@ -227,28 +161,9 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	return list
 }
 
-// keep writes into the hold until when an unused volume stays at its node. It is written together with the
-// end of its last user (lingers), and stays until the volume is detached or used again: by itself it costs
-// no write.
-func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
-	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
-		return
-	}
-	if p.delayed(*h, p.snapshot.Node(place.Node), place) > 0 {
-		since, _ := p.snapshot.Idle(place)
-		reason := Reason{
-			Code: DetachDelayed, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
-			Until: since.Add(policyOf(p.snapshot, p.volume).DetachDelay).Unix(),
-		}
-		h.Reason, h.Message = reason.Code, reason.Message()
-	} else if was.Reason == DetachDelayed && was.Node == h.Node {
-		h.Reason, h.Message = was.Reason, was.Message
-	}
-}
-
 // removePods plans the removal of the terminating pods with the volume at an out-of-service node. Pod
 // garbage collection would do it later.
-func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
+func (p *detachPlan) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 	if !abandoned(node) {
 		return
 	}
@@ -257,4 +172,126 @@ func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 			p.add(Step{Do: RemovePod, Node: place.Node, UID: u.Pod})
 		}
 	}
+}
+
+// awaitFence plans a check when time fences a silent node.
+func (p *detachPlan) awaitFence(place *ledger.NodeVolume) {
+	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
+		p.recheck(f.Left)
+	}
+}
+
+// Cooperative mode. The attach/detach controller attaches for each bound pod, detaches its own attachments,
+// and alone writes volumesAttached. It does not watch VolumeAttachments: it learns of a ticket's attachment
+// only when a pod of that volume is bound to the node, or when it restarts; then it deletes it
+// (docs/decisions/0008).
+const (
+	// otherTurn is how long an unwanted attachment is left to the attach/detach controller, which checks
+	// all it knows ten times a second.
+	otherTurn = 2 * time.Second
+	// besideWindow bounds the time from the read of a node's pods to the end of a delete. For a pod bound
+	// after that read, the attach/detach controller checks the attachment half a second later at the
+	// earliest (csi_attacher.go, waitForVolumeAttachment), and reports it only then: its kubelet finds the
+	// attachment deleted.
+	besideWindow = 400 * time.Millisecond
+	// otherLook is how long an ended attachment is not made again. The attach/detach controller that
+	// deleted it looks for its name at intervals of up to 7.1 seconds, and takes a new attachment of that
+	// name for the deleted one: it would go on looking for two minutes and attach nothing meanwhile
+	// (csi_attacher.go, waitForVolumeDetachment). For a bound pod it makes the next attachment itself.
+	otherLook = 8 * time.Second
+)
+
+// detachUnreported plans the next step that takes Moorage's own attachment from a node, if it is unwanted
+// there and unknown to the attach/detach controller: the volume is neither reported nor in use, and has no
+// pod there. A volume that needs no attachment, and was named by a deleted Node, can't be taken: a read
+// ends it.
+func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	nothing := va == nil && !place.ReportSent
+	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
+		return
+	}
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)
+	if !verdict.Allowed() {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
+			p.recheck(f.Left)
+		}
+		return
+	}
+	since, _ := p.snapshot.Idle(place)
+	if left := otherTurn - p.now.Sub(since); left > 0 {
+		p.recheck(left)
+		return
+	}
+	step := p.detachStep(node, place, va, rule)
+	switch place.Proof.Stage {
+	case ledger.ProofNone:
+		step.Do = ProveAbsent
+	case ledger.ProofUnwanted:
+		step.Do, step.Within = DeleteAttachment, besideWindow
+	default:
+		step.Do = ConfirmUnwanted
+	}
+	p.add(step)
+}
+
+func (p *detachPlan) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if node.MayBeUnstaged(p.volume.ID) {
+		return // it could be unstaged under the pod that mounts it
+	}
+	if p.saysRule(place) {
+		return // first the hold says that the rule has ended
+	}
+	if p.forgetsUnknown(place) {
+		return // first the hold says that its kubelet may have forgotten it
+	}
+	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
+		return // first the hold names this Node and its boot: see ledger.Snapshot.Unknown
+	}
+	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	p.add(step)
+}
+
+// mayReport says whether Moorage writes the volumesAttached of a node.
+func (p *detachPlan) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
+
+// saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
+// nothing needs to be taken back if the planned hold has no reason.
+func (p *detachPlan) saysRule(place *ledger.NodeVolume) bool {
+	f, _ := p.volume.Hold.Fence(place.Node)
+	if f.Rule == "" || p.volume.Hold.Version != "" {
+		return f.Rule != ""
+	}
+	is, needed := p.fence(hold(p.volume), place)
+	return needed && is.Rule != ""
+}
+
+// forgetsUnknown says whether the next leader would not know that the volume is unknown at a node: the
+// planned hold states it and has room, but the written hold does not.
+func (p *detachPlan) forgetsUnknown(place *ledger.NodeVolume) bool {
+	h := hold(p.volume)
+	if p.snapshot.DropsHoldBoots() {
+		return false // an older definition may drop that as well
+	}
+	f, says := h.Fence(place.Node)
+	if !says && len(h.Fences) >= maxFences || !p.isUnknown(place) {
+		return false
+	}
+	if !p.exclusive {
+		defer func(before ledger.Hold) { p.hold = before }(p.hold)
+		p.hold = p.sharedHold(h) // it may name the node where the volume was left while exclusive
+	}
+	is, needed := p.fence(h, place)
+	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
+}
+
+// namesNode says whether a hold names the holder's Node and boot, unless an older definition of VolumeHolds
+// drops these fields.
+func (p *detachPlan) namesNode(h ledger.Hold) bool {
+	if h.NodeUID != p.hold.NodeUID {
+		return false
+	}
+	return h.BootID == p.hold.BootID || p.hold.BootID == "" || h.BootID == "" && p.snapshot.DropsHoldBoots()
 }

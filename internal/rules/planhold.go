@@ -13,10 +13,13 @@ import (
 // maxListed bounds the requesters and the PersistentVolumes in a VolumeHold.
 const maxListed = 256
 
+// holdPlan decides the holder of a volume, and the write or deletion of its VolumeHold.
+type holdPlan struct{ planning }
+
 // decideHold decides the holder of an exclusive volume and the next user. It plans the write of the
 // VolumeHold if there must be one and it differs, and its deletion once the volume is at no node and the next
 // attachment's note will say all.
-func (p *planner) decideHold() {
+func (p *holdPlan) decideHold() {
 	if p.forgotten() {
 		p.deleteHold()
 		return
@@ -42,7 +45,7 @@ func (p *planner) decideHold() {
 
 // deleteHold plans the deletion of the hold, if there is one. An unwritten hold (empty Version) is only dropped
 // from the ledger.
-func (p *planner) deleteHold() {
+func (p *holdPlan) deleteHold() {
 	if p.volume.HasHold() {
 		p.add(Step{Do: DeleteHold, Expect: p.volume.Hold.Version})
 	}
@@ -50,7 +53,7 @@ func (p *planner) deleteHold() {
 
 // mustWrite says whether a hold must be written. A hold with an unanswered write is written in any case:
 // its new version voids all unanswered writes.
-func (p *planner) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
+func (p *holdPlan) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
 	if p.volume.HoldUnanswered > 0 {
 		is.Grants = anotherVersion(is.Grants)
 		return true
@@ -64,7 +67,7 @@ func anotherVersion(grants int64) int64 { return grants%ledger.MaxNumber + 1 }
 
 // onlyListed says whether only kubelets' lists name the volume: it has neither a hold nor a
 // PersistentVolume. A hold would add nothing, and a node may list any number of names.
-func (p *planner) onlyListed() bool {
+func (p *holdPlan) onlyListed() bool {
 	return p.volume.Hold == nil && len(p.volume.PVs()) == 0 &&
 		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
 			return !Unexplained(p.snapshot, &place) || len(place.Users) > 0
@@ -74,7 +77,7 @@ func (p *planner) onlyListed() bool {
 // lacksBoot says whether the hold must be written only to name the boot of the holder's node: the volume is
 // to be reported there, and must wait for that (report). The kubelet may have reported its boot after the
 // hold was written, or an older release wrote the hold.
-func (p *planner) lacksBoot(was ledger.Hold) bool {
+func (p *holdPlan) lacksBoot(was ledger.Hold) bool {
 	place := p.volume.NodeVolume(p.hold.Node)
 	if p.Cooperative || was.BootID != "" || p.hold.BootID == "" || p.snapshot.DropsHoldBoots() {
 		return false
@@ -85,7 +88,7 @@ func (p *planner) lacksBoot(was ledger.Hold) bool {
 // hold is what the API says about the holder of a volume: see ledger.Volume.Record.
 func hold(v *ledger.Volume) ledger.Hold { return v.Record() }
 
-func (p *planner) writeHold() {
+func (p *holdPlan) writeHold() {
 	step := Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
 	if p.forgetsTicket(p.hold) {
 		step.NodeUID, step.WhileReady = p.snapshot.Node(step.Node).UID, true
@@ -95,14 +98,14 @@ func (p *planner) writeHold() {
 
 // forgetsTicket says whether a hold names no ticket at its node, although the holder of an ended ticket may
 // use the volume there (mayBeUnlisted): the next leader learns of it only here.
-func (p *planner) forgetsTicket(is ledger.Hold) bool {
+func (p *holdPlan) forgetsTicket(is ledger.Hold) bool {
 	place := p.volume.NodeVolume(is.Node)
 	return place != nil && !is.NamesTicket() && ready(p.snapshot.Node(is.Node)) && mayBeUnlisted(p.volume, place)
 }
 
 // forgotten says whether the hold has no subject left: neither the volume nor a boot in which it may still
 // be mounted, which would find it attached again if its disk returned under another PersistentVolume.
-func (p *planner) forgotten() bool {
+func (p *holdPlan) forgotten() bool {
 	h := p.volume.Written()
 	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.NodeVolumes) > 0 {
 		return false
@@ -110,7 +113,7 @@ func (p *planner) forgotten() bool {
 	return len(h.Fences) == 0 || len(p.fences(h, h)) == 0
 }
 
-func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
+func (p *holdPlan) nextHold(was ledger.Hold) ledger.Hold {
 	h := p.assignment(was)
 	h.Fences = p.fences(was, h)
 	place := p.volume.NodeVolume(h.Node)
@@ -122,7 +125,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 }
 
 // assignment is nextHold without fences, also if its only news is the recent departure of the last user.
-func (p *planner) assignment(was ledger.Hold) ledger.Hold {
+func (p *holdPlan) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
@@ -154,14 +157,14 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	return h
 }
 
-func (p *planner) names() []string {
+func (p *holdPlan) names() []string {
 	names := p.volume.PVs()
 	return slices.Clip(names[:min(len(names), maxListed)])
 }
 
 // holderNode returns the holder's Node, boot and machine: those of the volume's grant, or their successors
 // once their word on the volume is credible.
-func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
+func (p *holdPlan) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
 	case was.Node == name && p.grantedAnew(place):
@@ -178,12 +181,12 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 
 // grantedAnew says whether a volume without attachments is taken from an earlier machine of a node's name by
 // force, for the present machine: the hold then names that one.
-func (p *planner) grantedAnew(place *ledger.NodeVolume) bool {
+func (p *holdPlan) grantedAnew(place *ledger.NodeVolume) bool {
 	return place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over()
 }
 
 // unwritten returns the old hold if the only news is the recent departure of the last user.
-func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
+func (p *holdPlan) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
 	stale := h
 	stale.Requesters = was.Requesters
 	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && !p.keptAfterTicket(was, h, place) && p.lingers(place) {
@@ -195,7 +198,7 @@ func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger
 // keptAfterTicket says whether a volume stays at its node after the departure of its last user
 // (detachDelay) while its hold names a ticket. The hold then drops the ticket: if the node fell silent
 // meanwhile, the ticket's holder would count as a possible user (mayBeUnlisted).
-func (p *planner) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *holdPlan) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	return place != nil && was.NamesTicket() && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
@@ -204,7 +207,7 @@ func (p *planner) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) 
 const lingering = 30 * time.Second
 
 // lingers says whether it is too early to write a hold only for the departure of the last user.
-func (p *planner) lingers(place *ledger.NodeVolume) bool {
+func (p *holdPlan) lingers(place *ledger.NodeVolume) bool {
 	if place == nil {
 		return false
 	}
@@ -218,7 +221,7 @@ func (p *planner) lingers(place *ledger.NodeVolume) bool {
 }
 
 // transitions is the highest number in the hold and all attachments: a deleted hold does not start anew.
-func (p *planner) transitions(was ledger.Hold) int64 {
+func (p *holdPlan) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
 	for i := range p.volume.NodeVolumes {
 		most = max(most, p.volume.NodeVolumes[i].Transitions())
@@ -228,7 +231,7 @@ func (p *planner) transitions(was ledger.Hold) int64 {
 
 // holder is the volume's node: the old one while the volume may be there or a user there claims it; then
 // the promised one; then the node of the first user in rank.
-func (p *planner) holder(was ledger.Hold) ledger.NodeName {
+func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
 	if was.Stays && at != "" && !p.lost(at) {
 		return at
@@ -258,7 +261,7 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 
 // found is a node with the volume but without a hold: first a node with a living user, then a node where it
 // is attached.
-func (p *planner) found() ledger.NodeName {
+func (p *holdPlan) found() ledger.NodeName {
 	var best *ledger.NodeVolume
 	score := -1
 	for i := range p.volume.NodeVolumes {
@@ -283,43 +286,8 @@ func (p *planner) found() ledger.NodeName {
 	return best.Node
 }
 
-// living says whether a user at a node claims the volume and will stay.
-func (p *planner) living(place *ledger.NodeVolume) bool {
-	if place == nil || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
-		return false
-	}
-	for _, u := range place.Users {
-		if claimStateOf(p.snapshot, u) == active && !p.outranked(u, place.Node) {
-			return true
-		}
-	}
-	return false
-}
-
-// best is the first in rank of the living users at a node other than not.
-func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
-	var who ledger.User
-	var at ledger.NodeName
-	var first Request
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
-		if place.Node == not || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
-			continue
-		}
-		for _, u := range place.Users {
-			if claimStateOf(p.snapshot, u) != active {
-				continue
-			}
-			if r := requestOf(p.snapshot, u); at == "" || p.compareClaims(claim{u, place.Node, r}, claim{who, at, first}) < 0 {
-				who, at, first = u, place.Node, r
-			}
-		}
-	}
-	return who, at
-}
-
 // promiseNext keeps a promise while its user is there, and else makes one to the first user in rank.
-func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
+func (p *holdPlan) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
 		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
 		if place := p.volume.NodeVolume(next.Node); place != nil {
@@ -343,7 +311,7 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 
 // requesters lists the users of the volume at the node, and ended tickets while their holders may use it
 // there: the next leader learns of them here.
-func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
+func (p *holdPlan) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
 		if was.Node == place.Node && !ready(p.snapshot.Node(place.Node)) && mayBeUnlisted(p.volume, place) {
@@ -362,7 +330,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 }
 
 // migrations lists the live migrations to other nodes than the holder's.
-func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {
+func (p *holdPlan) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	for i := range p.volume.NodeVolumes {
 		if place := &p.volume.NodeVolumes[i]; place != holder {
@@ -377,7 +345,7 @@ func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 }
 
 // waiting lists the claimants of the volume at other nodes, except the next one.
-func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
+func (p *holdPlan) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
 	var list []ledger.Requester
 	for i := range p.volume.NodeVolumes {
 		if place := &p.volume.NodeVolumes[i]; place.Node != holder && !p.migratesTo(place) {
@@ -418,7 +386,7 @@ func compareRequesters(a, b ledger.Requester) int {
 }
 
 // describe writes into the hold what keeps the volume where it should not be.
-func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	h.State = ledger.HoldHeld
 	if reason, astray := p.astray(h, place); astray {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, reason.Code, reason.Message()
@@ -444,7 +412,7 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 
 // astray is the hold's reason for a volume that may be at other nodes beside the holder's; false: at none.
 // The next node does not block itself: for it the hold says what keeps the volume at the holder's node.
-func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
+func (p *holdPlan) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
 	if p.shared {
 		return Reason{}, false // it leaves the nodes that have shared it
 	}
@@ -465,7 +433,7 @@ func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool
 
 // revoke writes into the hold that a ticket at a fenced node must be told to yield before the volume goes
 // elsewhere. This write also has the ticket checked if only time has fenced the node.
-func (p *planner) revoke(h *ledger.Hold) {
+func (p *holdPlan) revoke(h *ledger.Hold) {
 	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
 		if place := p.volume.NodeVolume(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
 			reason := Reason{Code: NodeFenced, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: n}
@@ -477,7 +445,7 @@ func (p *planner) revoke(h *ledger.Hold) {
 // clock keeps the progress of a rule of force for its place in the hold, from which another controller
 // continues: while the volume waits for the rule, and at a silent node also while a user there still claims
 // the volume. Progress in the hold stays while this process can't tell whether it continues.
-func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil {
 		return
 	}
@@ -497,17 +465,9 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 	p.awaits(f)
 }
 
-// awaits plans a check for the next step of a rule of force, or for its end: the message changes then. If
-// the time stands still until the node's Lease is read again, the next step may be imminent for as long.
-func (p *planner) awaits(f forcing) {
-	if f.Left > 0 {
-		p.recheck(min(f.Left, max(f.Step-f.Elapsed%f.Step, minWait)))
-	}
-}
-
 // keepClock keeps the end of a rule's time in the hold, if its progress was there, until the rule takes
 // something: Moorage may have nothing that it may take.
-func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil || was.Force == nil || was.Force.Node != place.Node {
 		return
 	}
@@ -529,4 +489,128 @@ func sameHold(a, b ledger.Hold) bool {
 		a.Message == b.Message && same(a.Force, b.Force) && slices.Equal(a.Fences, b.Fences) &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
 		(slices.Equal(a.PVs, b.PVs) || b.Node == "")
+}
+
+// needsHold says whether a planned hold must be a VolumeHold. Most exclusive volumes need none: the note in
+// the VolumeAttachment, or in the next one, says for which Node, machine and boot it was made, and this is all
+// that a new leader must know. A VolumeHold is needed for:
+//   - a volume without VolumeAttachments (iSCSI, FC);
+//   - a VolumeAttachment without a note, or with a note of another Node or boot than now holds;
+//   - a volume that may be at a second node, or at a node without a VolumeAttachment;
+//   - a ticket, a forced detach and its time, a volume left at its node, and a report to people.
+func (p *holdPlan) needsHold(h *ledger.Hold) bool {
+	if h.Node != "" && (p.volume.ID.NoAttach() || !p.required || p.onlyHeld || p.shared || h.Node == ledger.Detached) {
+		return true
+	}
+	if h.Stays || h.Force != nil || len(h.Fences) > 0 || h.NamesTicket() || h.Next.To.Ticket || slices.ContainsFunc(h.Waiting, isTicket) {
+		return true
+	}
+	if h.State != "" && h.State != ledger.HoldHeld && h.State != ledger.HoldFree || h.Reason != "" && h.Reason != DetachDelayed {
+		return true
+	}
+	for i := range p.volume.NodeVolumes {
+		if place := &p.volume.NodeVolumes[i]; place.Node != h.Node && p.mayBeAttached(place) {
+			return true
+		}
+	}
+	return p.unnoted(h, p.volume.NodeVolume(h.Node))
+}
+
+func isTicket(r ledger.Requester) bool { return r.Ticket }
+
+// unnoted says whether the volume may be at its holder's node, and no attachment's note says what the hold
+// says.
+func (p *holdPlan) unnoted(h *ledger.Hold, place *ledger.NodeVolume) bool {
+	switch {
+	case place == nil:
+		return false
+	case place.UnlistedBy() != nil && !ready(p.snapshot.Node(place.Node)):
+		return true // the holder of an ended ticket may use it
+	case !place.HasAttachments():
+		return !place.Sent && p.mayBeAttached(place)
+	}
+	note := place.Note()
+	return note.NodeUID != h.NodeUID || note.Boot != h.Boot() && h.BootID != "" || len(place.Attachments()) > 1
+}
+
+// attachedAnywhere says whether the API shows the volume as attached to any node.
+func (p *holdPlan) attachedAnywhere() bool {
+	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool { return attachedAt(&place) || place.Left })
+}
+
+// asHeld is the hold that the next attachment relies on: the recorded one, or without a record the planned
+// one, if it needs no VolumeHold.
+func (p *holdPlan) asHeld() ledger.Hold {
+	was := hold(p.volume)
+	if !p.exclusive || was.Node != "" || was.Version != "" {
+		return was
+	}
+	if h := p.nextHold(was); !p.needsHold(&h) {
+		return h
+	}
+	return was
+}
+
+// The hold reports an attach that the driver refuses, with the driver's text and code, from its first
+// answer until the attach succeeds or the VolumeAttachment is gone. A normal attach writes nothing:
+//
+//	Invariant: Hold.State = AttachFailed ⇒ Hold.Reason = AttachFailed
+
+// refused reports in a hold without a worse reason that the driver refuses an attach: at the holder's node
+// first, then at a live migration's target.
+func (p *holdPlan) refused(was ledger.Hold, h *ledger.Hold) {
+	if h.State != ledger.HoldHeld || h.Reason != "" {
+		return
+	}
+	reason, found := p.attachError(was, p.volume.NodeVolume(h.Node))
+	for i := range p.volume.NodeVolumes {
+		if found {
+			break
+		}
+		if place := &p.volume.NodeVolumes[i]; p.migratesTo(place) {
+			reason, found = p.attachError(was, place)
+		}
+	}
+	if found {
+		h.State, h.Reason, h.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
+	}
+}
+
+// attachError is the driver's error of an attach at a node. A deletion does not end a report in the hold:
+// the next state is written once, when the VolumeAttachment is gone.
+func (p *planning) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
+	if !place.AttachFailed() {
+		return Reason{}, false
+	}
+	va := p.own(place)
+	if va.Deleting && was.State != ledger.HoldAttachFailed {
+		return Reason{}, false
+	}
+	return failedAttach(p.snapshot, p.volume, va), true
+}
+
+func failedAttach(s ledger.Snapshot, v *ledger.Volume, va *ledger.Attachment) Reason {
+	return Reason{
+		Code: AttachFailed, Volume: v.ID, Claim: claimOf(s, v), Node: va.Node,
+		Detail: va.AttachError.Message, GRPC: va.AttachError.Code,
+	}
+}
+
+// keep writes into the hold until when an unused volume stays at its node. It is written together with the
+// end of its last user (lingers), and stays until the volume is detached or used again: by itself it costs
+// no write.
+func (p *holdPlan) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
+		return
+	}
+	if p.delayed(*h, p.snapshot.Node(place.Node), place) > 0 {
+		since, _ := p.snapshot.Idle(place)
+		reason := Reason{
+			Code: DetachDelayed, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
+			Until: since.Add(policyOf(p.snapshot, p.volume).DetachDelay).Unix(),
+		}
+		h.Reason, h.Message = reason.Code, reason.Message()
+	} else if was.Reason == DetachDelayed && was.Node == h.Node {
+		h.Reason, h.Message = was.Reason, was.Message
+	}
 }

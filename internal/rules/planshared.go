@@ -11,10 +11,10 @@ import (
 // refuses its attach.
 
 // decideShared plans the write of a shared volume's hold, and its end when there is no message.
-func (p *planner) decideShared(was ledger.Hold) { p.writeShared(was, p.sharedHold(was)) }
+func (p *holdPlan) decideShared(was ledger.Hold) { p.writeShared(was, p.sharedHold(was)) }
 
 // writeShared plans the write of a shared volume's hold, or the end of an old one.
-func (p *planner) writeShared(was, is ledger.Hold) {
+func (p *holdPlan) writeShared(was, is ledger.Hold) {
 	says := was.Node != "" || len(was.Fences) > 0 || was.Version != "" && (was.Force != nil ||
 		was.State == ledger.HoldAttachFailed || was.State == ledger.HoldDetachPending ||
 		was.State == "" && was.Grants > 0)
@@ -36,7 +36,7 @@ func (p *planner) writeShared(was, is ledger.Hold) {
 }
 
 // sharedHold is the planned hold of a shared volume; no State: none.
-func (p *planner) sharedHold(was ledger.Hold) ledger.Hold {
+func (p *holdPlan) sharedHold(was ledger.Hold) ledger.Hold {
 	is := p.emptyHold(was)
 	if place := p.overdue(); place != nil {
 		stuck := p.unanswered(place)
@@ -51,7 +51,7 @@ func (p *planner) sharedHold(was ledger.Hold) ledger.Hold {
 }
 
 // keepLeft keeps the mention of the node at which the volume was left while it was exclusive.
-func (p *planner) keepLeft(was ledger.Hold, is *ledger.Hold) {
+func (p *holdPlan) keepLeft(was ledger.Hold, is *ledger.Hold) {
 	if !was.Stays || p.lost(was.Node) {
 		return
 	}
@@ -63,13 +63,13 @@ func (p *planner) keepLeft(was ledger.Hold, is *ledger.Hold) {
 	}
 }
 
-func (p *planner) emptyHold(was ledger.Hold) ledger.Hold {
+func (p *holdPlan) emptyHold(was ledger.Hold) ledger.Hold {
 	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 
 // unattached is the driver's error of a refused attach of a shared volume: the one in the hold, or else the
 // first node's.
-func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
+func (p *holdPlan) unattached(was ledger.Hold) (first Reason, found bool) {
 	for i := range p.volume.NodeVolumes {
 		reason, failed := p.attachError(was, &p.volume.NodeVolumes[i])
 		switch {
@@ -85,7 +85,7 @@ func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
 // overdue is the place that a shared volume must leave, now or later, because its node is silent, and whose
 // time for a forced detach has run longest. The hold keeps this one: after a change of leader all other
 // times start over.
-func (p *planner) overdue() *ledger.NodeVolume {
+func (p *holdPlan) overdue() *ledger.NodeVolume {
 	var best *ledger.NodeVolume
 	var longest forcing
 	for i := range p.volume.NodeVolumes {
@@ -105,7 +105,7 @@ func (p *planner) overdue() *ledger.NodeVolume {
 
 // unanswered is what keeps a shared volume at a node. If it has users there, only a rule about the node can
 // apply.
-func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
+func (p *holdPlan) unanswered(place *ledger.NodeVolume) Reason {
 	if !p.wanted(place) {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	}

@@ -16,7 +16,7 @@ import (
 //	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
 
 // asksToStay says whether the volume is to be left at a node where its deletion fails.
-func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
+func (p *holdPlan) asksToStay(place *ledger.NodeVolume) bool {
 	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
 		return false
 	}
@@ -26,7 +26,7 @@ func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 
 // stays says whether the volume may be at the holder's node without an attachment there: it was asked for,
 // or is in the hold and not disproved.
-func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *holdPlan) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	if was.Stays && was.Node == h.Node {
 		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
@@ -39,13 +39,13 @@ func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 
 // lost says whether a node is gone for good: the volume may be taken from it by force, and it has no object
 // for an attachment.
-func (p *planner) lost(name ledger.NodeName) bool {
+func (p *holdPlan) lost(name ledger.NodeName) bool {
 	n := p.snapshot.Node(name)
 	return p.forcedFrom(name) && (n == nil || !n.Exists)
 }
 
 // forcedFrom says whether a rule permits to take the volume from a node by force.
-func (p *planner) forcedFrom(name ledger.NodeName) bool {
+func (p *holdPlan) forcedFrom(name ledger.NodeName) bool {
 	if place := p.volume.NodeVolume(name); place != nil {
 		return force(p.snapshot, p.volume, place, p.now).over()
 	}
@@ -53,7 +53,7 @@ func (p *planner) forcedFrom(name ledger.NodeName) bool {
 }
 
 // unknown writes this state into a hold without another reason.
-func (p *planner) unknown(h *ledger.Hold) {
+func (p *holdPlan) unknown(h *ledger.Hold) {
 	if h.State == ledger.HoldDetachPending {
 		return
 	}
@@ -72,7 +72,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 }
 
 // askToStay plans the annotation, after the hold is written.
-func (p *planner) askToStay(place *ledger.NodeVolume) {
+func (p *attachPlan) askToStay(place *ledger.NodeVolume) {
 	va := p.own(place)
 	if p.writesHold() {
 		return // an unanswered write may have changed the hold
@@ -83,12 +83,12 @@ func (p *planner) askToStay(place *ledger.NodeVolume) {
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
-func (p *planner) writesHold() bool {
+func (p *attachPlan) writesHold() bool {
 	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
 }
 
 // someone names a user that wants the volume at a node, for messages.
-func (p *planner) someone(place *ledger.NodeVolume) string {
+func (p *attachPlan) someone(place *ledger.NodeVolume) string {
 	who := p.firstLiving(place)
 	if who.IsZero() {
 		return ""
@@ -98,7 +98,7 @@ func (p *planner) someone(place *ledger.NodeVolume) string {
 
 // attachAbandoned attaches a volume that was left at a node and is unwanted there: only an attachment can
 // be detached. It has a NodeVolume there, with its slot (NodeVolume.Left).
-func (p *planner) attachAbandoned() {
+func (p *attachPlan) attachAbandoned() {
 	was := hold(p.volume)
 	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
 		return
@@ -115,7 +115,7 @@ func (p *planner) attachAbandoned() {
 // attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is not
 // attached yet. It is not deleted before: the attacher might never have seen it, and its end would not
 // prove the detach. If no attacher will attach it any more, its PersistentVolume waits for its end.
-func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	was := hold(p.volume)
 	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))
 	return waits && p.lasts() && !p.forcedFrom(place.Node)

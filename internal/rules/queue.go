@@ -223,7 +223,7 @@ func (q *Queue) handOut(t *ledger.Ticket) {
 // decide decides on a ticket after all earlier ones.
 func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	a, s := q.arbiter, q.snapshot
-	w := view{arbiter: a, snapshot: s, request: r, node: t.Node, now: q.now, queue: q}
+	w := evaluation{arbiter: a, snapshot: s, request: r, node: t.Node, now: q.now, queue: q}
 	if lost := w.fenced(); len(lost) > 0 {
 		return decision{verdict: refuse(lost)} // before all else: waiters for this ticket see that it has yielded
 	}
@@ -289,7 +289,7 @@ func (q *Queue) committed(r Request, t *ledger.Ticket) Verdict {
 		if v == nil || !s.AttachRequired(v.ID.Driver) {
 			continue
 		}
-		w := view{arbiter: q.arbiter, snapshot: s, request: r, node: t.Node, now: q.now}
+		w := evaluation{arbiter: q.arbiter, snapshot: s, request: r, node: t.Node, now: q.now}
 		if reason, doubted := w.doubted(v, need); doubted {
 			return refuse([]Reason{reason})
 		}

@@ -69,7 +69,7 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 		}
 		given, kept := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
 		for _, k := range q.Tickets() {
-			w := view{snapshot: s, request: TicketRequest(s, k), node: "n1", now: queueTime, queue: q}
+			w := evaluation{snapshot: s, request: TicketRequest(s, k), node: "n1", now: queueTime, queue: q}
 			for _, need := range w.request.Needs {
 				v := s.Volume(need.Volume)
 				if v == nil || !exclusive(v.Access) {
@@ -103,7 +103,7 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 
 // fullOneByOne says whether a request needs more slots than remain after users that stay and earlier
 // tickets, both granted ones and those that keep slots.
-func fullOneByOne(w view, given, kept map[ledger.VolumeID]bool) bool {
+func fullOneByOne(w evaluation, given, kept map[ledger.VolumeID]bool) bool {
 	all, fresh := map[ledger.VolumeID]bool{}, false
 	for v := range w.snapshot.Volumes() {
 		if p := v.NodeVolume(w.node); p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool {
@@ -166,7 +166,7 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 
 // blockedOneByOne says whether a user at another node, or for a volume of one pod anywhere, keeps an
 // exclusive volume from the request.
-func blockedOneByOne(w view, v *ledger.Volume) bool {
+func blockedOneByOne(w evaluation, v *ledger.Volume) bool {
 	living, others, foreigners := false, false, false
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]

@@ -29,7 +29,7 @@ const (
 )
 
 // repair plans an order to unstage a forgotten volume at a node, or the withdrawal of an outdated order.
-func (p *planner) repair(place *ledger.NodeVolume) {
+func (p *detachPlan) repair(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
 	if p.Cooperative || node == nil || node.Word == nil || p.volume.ID.NoAttach() {
 		return
@@ -44,14 +44,14 @@ func (p *planner) repair(place *ledger.NodeVolume) {
 			p.add(p.unstaging(node, place, OrderUnstage))
 		}
 	case p.own(place) != nil && p.rested(node):
-		step := p.leaving(node, place, p.own(place), "")
+		step := p.detachStep(node, place, p.own(place), "")
 		step.Do = ConfirmUnwanted
 		p.add(step)
 	}
 }
 
 // rested says whether the pause after failed orders is over.
-func (p *planner) rested(node *ledger.Node) bool {
+func (p *detachPlan) rested(node *ledger.Node) bool {
 	left := repairPause(node, p.volume.ID, p.now)
 	if left <= 0 || p.Hurried {
 		return true
@@ -60,8 +60,8 @@ func (p *planner) rested(node *ledger.Node) bool {
 	return false
 }
 
-func (p *planner) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Action) Step {
-	step := p.leaving(node, place, p.own(place), "")
+func (p *detachPlan) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Action) Step {
+	step := p.detachStep(node, place, p.own(place), "")
 	step.Do, step.Word, step.Number = do, *node.Word, node.NextNumber()
 	return step
 }
@@ -69,7 +69,7 @@ func (p *planner) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Acti
 // orderable says whether an order for a volume may be given now, except for the final list of pods:
 // moorage-node has found the volume forgotten and it is unused there; or an earlier call may still take
 // effect and needs an answer, also if the volume is wanted again.
-func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *detachPlan) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 	if !node.Exists || !node.Managed || !ready(node) || place.Reported || saysNothing(node, p.volume.ID, p.now) || !canRepair(node) ||
 		len(node.Word.Standing()) >= MaxOrders {
 		return false
@@ -78,7 +78,7 @@ func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 }
 
 // orderLasts says whether the conditions of an order still hold.
-func (p *planner) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order ledger.UnstageOrder) bool {
+func (p *detachPlan) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order ledger.UnstageOrder) bool {
 	if !node.SpeaksOf(p.volume.ID) || order.BootID != node.Word.BootID || order.KubeletStarted != node.Word.KubeletStarted || place.Reported {
 		return false
 	}
@@ -87,7 +87,7 @@ func (p *planner) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order 
 
 // abandonedAt says whether a volume has provably left a node's volumesAttached and is unused there: by the
 // kubelet's word, without a rule of force, and by a later look.
-func (p *planner) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *detachPlan) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool {
 	switch {
 	case !p.required, !policyOf(p.snapshot, p.volume).RepairStaged:
 		return false

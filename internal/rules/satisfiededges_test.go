@@ -134,7 +134,7 @@ func TestParametersOfWhatIsDetached(t *testing.T) {
 	if got := (Arbiter{}).AttachedOtherwise(p.snapshot, r, ledger.Detached); !got.Allowed() {
 		t.Errorf("%+v", got)
 	}
-	w := view{snapshot: p.snapshot, request: r, node: ledger.Detached, now: auditTime}
+	w := evaluation{snapshot: p.snapshot, request: r, node: ledger.Detached, now: auditTime}
 	if got := w.incompatible(w.snapshot.Volume(disk), Need{Name: "data", Volume: disk}); len(got) > 0 {
 		t.Errorf("%+v", got)
 	}
@@ -159,7 +159,7 @@ func TestFullForWhoIsPlaced(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, other, late,
 			ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: test.limit}}})
-		w := view{snapshot: p.snapshot, node: "well", now: auditTime, places: test.places, request: Request{Type: ledger.TypeManual, Created: 5, Needs: []Need{{Name: "data", Volume: disk, Access: ledger.AccessNode}}}}
+		w := evaluation{snapshot: p.snapshot, node: "well", now: auditTime, places: test.places, request: Request{Type: ledger.TypeManual, Created: 5, Needs: []Need{{Name: "data", Volume: disk, Access: ledger.AccessNode}}}}
 		if reason, full := w.full(p.snapshot.Node("well"), "d"); full != test.full {
 			t.Errorf("%s: %+v", name, reason)
 		}

@@ -11,7 +11,7 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 
 // labelledOtherwise lists the pods that keep the request's pod from a volume at its node: the kubelet has
 // it mounted with another SELinux label, or will. A terminating pod counts: its containers run.
-func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
+func (w evaluation) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
 	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
 		return nil
@@ -39,7 +39,7 @@ func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 
 // leavesIt says whether a user is another, ending pod that is still there. None is if unused volumes count
 // as gone.
-func (w view) leavesIt(u ledger.User) bool {
+func (w evaluation) leavesIt(u ledger.User) bool {
 	return !w.detached && !w.request.owns(u) && claimStateOf(w.snapshot, u) == terminating
 }
 

@@ -29,9 +29,9 @@ func labelling(more ...ledger.Event) []ledger.Event {
 }
 
 // asksWithLabel is the view and the need of a pod that asks for the volume at node well.
-func asksWithLabel(s ledger.Snapshot) (view, Need) {
+func asksWithLabel(s ledger.Snapshot) (evaluation, Need) {
 	r := Request{Pod: "asks", Created: 1, Who: ledger.Requester{Namespace: "shop", Name: "asks", UID: "asks"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "asks"}}
-	return view{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
+	return evaluation{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
 }
 
 // Each other pod at a node with another label for the volume keeps a pod away, also while it ends, if node
@@ -39,25 +39,25 @@ func asksWithLabel(s ledger.Snapshot) (view, Need) {
 func TestLabelledOtherwise(t *testing.T) {
 	q := mountsWithLabel("q", "well", ledger.PodLive, secondLabel)
 	leaves := mountsWithLabel("q", "well", ledger.PodTerminating, secondLabel)
-	same := func(*view, *Need) {}
+	same := func(*evaluation, *Need) {}
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
-		change func(*view, *Need)
+		change func(*evaluation, *Need)
 		want   int
 	}{
 		"nobody is there":               {nil, same, 0},
 		"a pod with another label":      {[]ledger.Event{q}, same, 1},
 		"with the same label":           {[]ledger.Event{mountsWithLabel("q", "well", ledger.PodLive, firstLabel)}, same, 0},
 		"at another node":               {[]ledger.Event{mountsWithLabel("q", "dead", ledger.PodLive, secondLabel)}, same, 0},
-		"who asks is no pod":            {[]ledger.Event{q}, func(w *view, _ *Need) { w.request.Pod = "" }, 0},
-		"a node that nobody knows":      {[]ledger.Event{q}, func(w *view, _ *Need) { w.node = "nowhere" }, 0},
+		"who asks is no pod":            {[]ledger.Event{q}, func(w *evaluation, _ *Need) { w.request.Pod = "" }, 0},
+		"a node that nobody knows":      {[]ledger.Event{q}, func(w *evaluation, _ *Need) { w.node = "nowhere" }, 0},
 		"the node mounts without":       {[]ledger.Event{q, nodeAs("well", func(n *ledger.NodeState) { n.Version = "7" })}, same, 0},
 		"the driver mounts without":     {[]ledger.Event{q, ledger.Driver{Name: "d", Version: "2", AttachRequired: true}}, same, 0},
 		"one that leaves":               {[]ledger.Event{leaves}, same, 1},
-		"it leaves, and counts as gone": {[]ledger.Event{leaves}, func(w *view, _ *Need) { w.detached = true }, 0},
-		"itself, and it leaves":         {[]ledger.Event{leaves}, func(w *view, _ *Need) { w.request.Pod = "q" }, 0},
-		"itself":                        {[]ledger.Event{q}, func(w *view, _ *Need) { w.request.Pod = "q" }, 0},
-		"its label is not known":        {[]ledger.Event{q}, func(_ *view, n *Need) { n.SELinux = ledger.SELinuxUnknown }, 0},
+		"it leaves, and counts as gone": {[]ledger.Event{leaves}, func(w *evaluation, _ *Need) { w.detached = true }, 0},
+		"itself, and it leaves":         {[]ledger.Event{leaves}, func(w *evaluation, _ *Need) { w.request.Pod = "q" }, 0},
+		"itself":                        {[]ledger.Event{q}, func(w *evaluation, _ *Need) { w.request.Pod = "q" }, 0},
+		"its label is not known":        {[]ledger.Event{q}, func(_ *evaluation, n *Need) { n.SELinux = ledger.SELinuxUnknown }, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, labelling(test.facts...)...)
 		w, need := asksWithLabel(p.snapshot)

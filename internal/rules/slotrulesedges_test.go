@@ -12,7 +12,7 @@ import (
 // A volume takes a slot if its driver needs attachments, and no kubelet attaches it. A claim without a
 // driver yet takes none.
 func TestWhatTakesASlot(t *testing.T) {
-	w := view{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
+	w := evaluation{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
 	for name, test := range map[string]struct {
 		v                          ledger.VolumeID
 		slot, attaches, attachable bool
@@ -77,7 +77,7 @@ func TestWhoConfirmsASlot(t *testing.T) {
 		"it is attached to the machine before":    {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), again(ofMachine("z", "c"))}, 0, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
-		w := view{snapshot: p.snapshot, request: needing("d/h"), node: "well", now: auditTime}
+		w := evaluation{snapshot: p.snapshot, request: needing("d/h"), node: "well", now: auditTime}
 		if fresh, missing := w.fresh("d"); fresh != test.fresh || missing != test.missing {
 			t.Errorf("%s: %d, and %d missing", name, fresh, missing)
 		}
@@ -85,7 +85,7 @@ func TestWhoConfirmsASlot(t *testing.T) {
 	q := slotted(t)
 	q.give(needing("d/1"))
 	for handle, want := range map[string]int32{"d/1": 0, "d/2": 1} {
-		w := view{snapshot: q.snapshot, request: needing(handle), node: "well", now: auditTime, queue: q}
+		w := evaluation{snapshot: q.snapshot, request: needing(handle), node: "well", now: auditTime, queue: q}
 		if fresh, missing := w.fresh("d"); fresh != want || missing != want {
 			t.Errorf("of %s, where d/1 was given a slot: %d, and %d missing", handle, fresh, missing)
 		}
@@ -123,7 +123,7 @@ func TestFullByAPolicy(t *testing.T) {
 		"not there, and has to be":       {[]ledger.Event{noDriver, needed}, DriverNotRegistered, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
-		w := view{snapshot: p.snapshot, request: needing("d/1"), node: "well", now: auditTime}
+		w := evaluation{snapshot: p.snapshot, request: needing("d/1"), node: "well", now: auditTime}
 		w.request.Type = ""
 		r, full := w.full(p.snapshot.Node("well"), "d")
 		if full != (test.code != "") || full && (r.Code != test.code || r.Policy != test.policy || r.Driver != "d" || r.Node != "well") {

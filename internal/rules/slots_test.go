@@ -42,7 +42,7 @@ func TestVacant(t *testing.T) {
 				}
 			})
 			place := s.Volume(id).NodeVolume("well")
-			w := view{snapshot: s, request: request, node: "well", now: auditTime}
+			w := evaluation{snapshot: s, request: request, node: "well", now: auditTime}
 			if got := w.vacant(place); got != test.evicts {
 				t.Errorf("to a scheduler: %t", got)
 			}
@@ -63,7 +63,7 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	})
 	d := &ledger.Delta{}
 	d.Remove("p")
-	w := view{snapshot: s.With(d), node: "well", now: auditTime}
+	w := evaluation{snapshot: s.With(d), node: "well", now: auditTime}
 	if !w.vacant(v.NodeVolume("well")) {
 		t.Error("not to a scheduler that evicts its only user")
 	}
@@ -72,7 +72,7 @@ func TestVacantOfTheEvicted(t *testing.T) {
 		l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9,
 			Reason: string(HeldElsewhere), Volumes: []ledger.TicketVolume{{Claim: "data"}}})
 	})
-	if w = (view{snapshot: s.With(d), node: "well", now: auditTime}); !w.vacant(v.NodeVolume("well")) {
+	if w = (evaluation{snapshot: s.With(d), node: "well", now: auditTime}); !w.vacant(v.NodeVolume("well")) {
 		t.Error("not where a ticket beside it merely waits")
 	}
 }
@@ -127,7 +127,7 @@ func TestSlotsOfADryRun(t *testing.T) {
 			})
 			asks := pod("asks", own("asked"))
 			for _, driver := range []string{"d", "nfs"} {
-				w := view{snapshot: s.With(d), request: PodRequest(s, &asks), node: "well", now: auditTime}
+				w := evaluation{snapshot: s.With(d), request: PodRequest(s, &asks), node: "well", now: auditTime}
 				want := test.want
 				if driver == "nfs" {
 					want = test.nfs

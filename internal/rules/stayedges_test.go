@@ -162,7 +162,7 @@ func TestWhoHas(t *testing.T) {
 			l.Apply(auditTime, e)
 		}
 		s := l.Snapshot()
-		if got := (view{snapshot: s, request: Request{Pod: "q"}, node: "n2", now: auditTime}).has(s.Volume(id)); got != test.want {
+		if got := (evaluation{snapshot: s, request: Request{Pod: "q"}, node: "n2", now: auditTime}).has(s.Volume(id)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

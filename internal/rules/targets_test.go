@@ -45,7 +45,7 @@ func TestOtherTargets(t *testing.T) {
 		"another, at its node":    {other.ID, "n2", 0},
 		"another, at a third":     {other.ID, "n3", 1},
 	} {
-		w := view{snapshot: s, request: TicketRequest(s, s.Ticket(test.by)), node: test.at, now: auditTime}
+		w := evaluation{snapshot: s, request: TicketRequest(s, s.Ticket(test.by)), node: test.at, now: auditTime}
 		reasons := w.otherTargets(v, need, HeldElsewhere)
 		if len(reasons) != test.want || test.want == 1 && (reasons[0].Node != "n2" || reasons[0].Who.Name != "move") {
 			t.Errorf("%s: %+v", name, reasons)
@@ -88,7 +88,7 @@ func TestTargetOfAMigration(t *testing.T) {
 		"none":                              {nil, "n2", false},
 	} {
 		s, v, _ := migrations(t, true, named, test.tickets...)
-		if got := (view{snapshot: s, request: Request{Pod: "new"}, node: test.at, now: auditTime}).target(v); got != test.want {
+		if got := (evaluation{snapshot: s, request: Request{Pod: "new"}, node: test.at, now: auditTime}).target(v); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestMigrationIsNotInItsOwnWay(t *testing.T) {
 	s, v, _ := migrations(t, true, ledger.Hold{}, migration("m", "n2", ledger.TicketGranted))
 	own := TicketRequest(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}))
 	for _, n := range []ledger.NodeName{"n2", "n3"} {
-		if !(view{snapshot: s, request: own, node: n, now: auditTime}).target(v) {
+		if !(evaluation{snapshot: s, request: own, node: n, now: auditTime}).target(v) {
 			t.Errorf("not at %s", n)
 		}
 	}

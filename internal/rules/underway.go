@@ -82,6 +82,6 @@ func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now t
 
 // forThem says whether kube-controller-manager, which counts no workers, attaches a volume to a node: in
 // Cooperative mode, for bound pods.
-func (p *planner) forThem(place *ledger.NodeVolume) bool {
+func (p *planning) forThem(place *ledger.NodeVolume) bool {
 	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
 }

@@ -154,7 +154,7 @@ func TestFenceNamesTheRule(t *testing.T) {
 func TestFenceSaysWhetherItWasInUse(t *testing.T) {
 	place := &ledger.NodeVolume{Node: "n1"}
 	used := &ledger.NodeVolume{Node: "n1", InUse: true}
-	p := &planner{volume: &ledger.Volume{}}
+	p := &holdPlan{planning{volume: &ledger.Volume{}}}
 	reports := silentNode(func(n *ledger.Node) { n.Reporting = true })
 	for i, test := range []struct {
 		node  *ledger.Node

@@ -254,7 +254,7 @@ func TestSatisfiedBesideAMigration(t *testing.T) {
 func TestHeldBack(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
 	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
-	w := view{snapshot: p.snapshot, request: Request{Pod: "asks"}, node: "well", now: auditTime}
+	w := evaluation{snapshot: p.snapshot, request: Request{Pod: "asks"}, node: "well", now: auditTime}
 	if got := w.heldBack(p.volume, need); len(got) != 1 || got[0].Code != HeldElsewhere || got[0].Node != "dead" || got[0].Who.UID != "q" {
 		t.Errorf("held back by %+v", got)
 	}
@@ -280,7 +280,7 @@ func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	}
 	for created, want := range map[int64]int{0: 0, 1: 1, 2: 2, 15: 15, 16: 16, 30: fewUsers} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, alive)...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: created}, node: "dead", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "dead", auditTime)}
+		w := evaluation{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: created}, node: "dead", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "dead", auditTime)}
 		got, _ := w.others(p.volume, ledger.AccessPod, Need{Name: "data", Volume: disk}, HeldElsewhere)
 		if len(got) != want {
 			t.Errorf("created at %d: %d keep it, want %d", created, len(got), want)

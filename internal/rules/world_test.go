@@ -18,7 +18,7 @@ import (
 )
 
 // randomWorld is a cluster in which bytes decide the order of everything: users, schedulers, kubelets, the
-// attacher, the controller with a lagging view, and faults.
+// attacher, the controller with a lagging evaluation, and faults.
 type randomWorld struct {
 	*cluster
 	rest []byte

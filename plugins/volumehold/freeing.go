@@ -23,7 +23,8 @@ type freeing struct {
 }
 
 // freeing says whether a slot comes free for a pod at its nominated node. A group's cycle may ask several
-// times; otherwise it is asked once per attempt.
+// times; otherwise it is asked once per attempt. A pod has no nominated node in its first attempt, unless an
+// earlier process of the scheduler wrote one.
 func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, ofGroup bool) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
@@ -46,8 +47,7 @@ func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request
 
 // nominated is the node that the scheduler has nominated a pod to; empty: none. It reads the scheduler's
 // memory: the pod in the queue and in the lister may be older than the nomination, and the API server may
-// have refused its write. It costs a look at each node, and is called only in a preemption, which looks at
-// all.
+// have refused its write. It costs a copy of each nominated pod, and so a pod's first attempt does not ask.
 func (p *VolumeHold) nominated(pod *corev1.Pod) string { return p.nominations()[pod.UID] }
 
 // nominations are the scheduler's nominated nodes by pod; see nominated.

@@ -57,7 +57,12 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	ofGroup := state.IsPodGroupSchedulingCycle()
 	c := &cycleState{
 		snapshot: snapshot, request: request, seen: &reasons{}, refused: &binding.Refusals{}, promised: &atomic.Bool{},
-		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request, ofGroup) }),
+		freeing: sync.OnceValue(func() freeing {
+			if !ofGroup && !attempt.Again && pod.Status.NominatedNodeName == "" {
+				return freeing{}
+			}
+			return p.freeing(pod, snapshot, request, ofGroup)
+		}),
 	}
 	state.Write(stateKey, c)
 	if ofGroup {

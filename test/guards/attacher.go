@@ -13,7 +13,7 @@ func attached() []guard {
 		{Scenario: "attacher-path", Rule: rule, Breaks: released, Expect: []string{"every stage of the path was seen"}},
 		{Scenario: "attacher-handover", Rule: rule, Breaks: released, Expect: []string{"the detach from"}},
 		{Scenario: "attacher-handover-failing", Rule: rule, Breaks: released, Expect: []string{"the detach", "two-nodes"}},
-		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Breaks: []breaks.Break{"internal/rules planner.asksToStay: return false"}, Expect: []string{"pod db runs"}},
+		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Breaks: []breaks.Break{"internal/rules holdPlan.asksToStay: return false"}, Expect: []string{"pod db runs"}},
 		{
 			Scenario: "attacher-faults", Rule: "I9: an attach that has failed is no attach",
 			Breaks: []breaks.Break{"controller/attacher/decide Book.published: result.Failed = Reason{}"},
@@ -26,7 +26,7 @@ func attached() []guard {
 		},
 		{
 			Scenario: "attacher-reason", Rule: "I7: who looks the volume up is told, too",
-			Breaks: []breaks.Break{"internal/rules planner.refused: return"},
+			Breaks: []breaks.Break{"internal/rules holdPlan.refused: return"},
 			Expect: []string{"the hold has the driver's words"},
 		},
 		{

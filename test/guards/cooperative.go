@@ -49,13 +49,13 @@ func besides() []guard {
 		{
 			Scenario: "manager-restarts", Mode: sandbox.Cooperative,
 			Rule:   "a volume is attached for a ticket at a node that it has left before, as when kube-controller-manager has detached it",
-			Breaks: []breaks.Break{"internal/rules planner.gone: if _, left := p.volume.Left(place.Node); left && p.Cooperative { return false }"},
+			Breaks: []breaks.Break{"internal/rules attachPlan.gone: if _, left := p.volume.Left(place.Node); left && p.Cooperative { return false }"},
 			Expect: []string{"is attached to worker-1", "another attachment is made"},
 		},
 		{
 			Scenario: "bound-elsewhere", Mode: sandbox.Cooperative,
 			Rule:   "Moorage takes its own attachment back where another scheduler has bound the pod elsewhere",
-			Breaks: []breaks.Break{"internal/rules planner.detachUnreported: return"},
+			Breaks: []breaks.Break{"internal/rules detachPlan.detachUnreported: return"},
 			Expect: []string{"the first attachment is taken back"},
 		},
 	}

@@ -55,7 +55,7 @@ func operating() []guard {
 		{
 			Scenario: "cooperative-operation", Mode: sandbox.Cooperative,
 			Rule:   "in Cooperative mode volumes are attached for tickets, too",
-			Breaks: []breaks.Break{"internal/rules planner.startable: if p.Cooperative && !place.UsedByPod() { return false }"},
+			Breaks: []breaks.Break{"internal/rules attachPlan.startable: if p.Cooperative && !place.UsedByPod() { return false }"},
 			Expect: []string{"is satisfied"},
 		},
 		{

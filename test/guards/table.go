@@ -34,7 +34,7 @@ func detaching() []guard {
 		{
 			Scenario: "path",
 			Rule:     "I4: the VolumeAttachment is deleted only after the volume has left volumesAttached",
-			Breaks:   []breaks.Break{"internal/rules planner.detach: if va != nil && !va.Deleting { step := p.leaving(node, place, va, rule); step.Do = DeleteAttachment; p.add(step); return }"},
+			Breaks:   []breaks.Break{"internal/rules detachPlan.detach: if va != nil && !va.Deleting { step := p.detachStep(node, place, va, rule); step.Do = DeleteAttachment; p.add(step); return }"},
 			Expect:   []string{"has left volumesAttached before it is detached", "looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
 		},
 		{
@@ -88,7 +88,7 @@ func placing() []guard {
 		{
 			Scenario: "full-node",
 			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
-			Breaks:   []breaks.Break{"internal/rules view.takes: return false"},
+			Breaks:   []breaks.Break{"internal/rules evaluation.takes: return false"},
 			Expect:   []string{"it is refused", "bound to the full node"},
 		},
 		{
@@ -148,7 +148,7 @@ func asking() []guard {
 		{
 			Scenario: "tickets",
 			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
-			Breaks:   []breaks.Break{"internal/rules planner.delayed: return 0"},
+			Breaks:   []breaks.Break{"internal/rules planning.delayed: return 0"},
 			Expect:   []string{"kept for the pod that comes back"},
 		},
 		{
@@ -349,7 +349,7 @@ func speaking() []guard {
 		{
 			Scenario: "kubelet-hole",
 			Rule:     "I3: no detach while moorage-node finds the volume staged",
-			Breaks:   []breaks.Break{"internal/rules planner.asksNode: return false"},
+			Breaks:   []breaks.Break{"internal/rules detachPlan.asksNode: return false"},
 			Expect:   []string{"unpublish-while-staged", "is told that its volume is staged at worker-1"},
 		},
 		{
@@ -362,7 +362,7 @@ func speaking() []guard {
 			Scenario: "kubelet-hole-repaired",
 			Rule:     "I3: what may be unstaged is not put back into volumesAttached",
 			Breaks: []breaks.Break{
-				"internal/rules planner.report: if node.MayBeUnstaged(p.volume.ID) && va != nil { p.add(Step{Do: Report, Node: place.Node, NodeUID: node.UID, Attachment: va.Name, UID: va.UID, Version: va.Version}); return }",
+				"internal/rules detachPlan.report: if node.MayBeUnstaged(p.volume.ID) && va != nil { p.add(Step{Do: Report, Node: place.Node, NodeUID: node.UID, Attachment: va.Name, UID: va.UID, Version: va.Version}); return }",
 				"internal/protocol Memory.beginReport: if t.Sent.Do == 0 && s.Node(t.Step.Node).MayBeUnstaged(t.Step.Volume) { return t.confirm() }",
 			},
 			Expect: []string{"worker-2 says that it has unstaged the volume"},
@@ -421,11 +421,11 @@ func dying() []guard {
 // Breaks that several scenarios notice.
 var (
 	// freeTooEarly takes a place for free where an attach or a detach is not known to have ended.
-	freeTooEarly = []breaks.Break{"internal/rules planner.mayBeAttached: if place.HasAttachments() || place.Reported { return false }"}
+	freeTooEarly = []breaks.Break{"internal/rules planning.mayBeAttached: if place.HasAttachments() || place.Reported { return false }"}
 	// freeFailed takes a volume for gone from where its detach has failed.
-	freeFailed = []breaks.Break{"internal/rules planner.mayBeAttached: if va := place.Own(); va != nil && !va.DetachError.IsZero() && !place.Reported { return false }"}
+	freeFailed = []breaks.Break{"internal/rules planning.mayBeAttached: if va := place.Own(); va != nil && !va.DetachError.IsZero() && !place.Reported { return false }"}
 	// neverAgain takes a volume for attached that a kubelet has in volumesInUse, as it does while it waits for the attach.
-	neverAgain = []breaks.Break{"internal/rules planner.mayCreate: if place.InUse { return false }"}
+	neverAgain = []breaks.Break{"internal/rules attachPlan.mayCreate: if place.InUse { return false }"}
 	// lookAtNothing has a controller that begins to lead wait for what changes.
 	lookAtNothing = []breaks.Break{"controller wake.all: return"}
 	shareAll      = []breaks.Break{"internal/rules exclusive: return false"}

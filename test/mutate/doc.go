@@ -5,7 +5,7 @@
 // without a test, or code that does nothing.
 //
 //	go run ./test/mutate -sample 200 -out mutate.txt
-//	go run ./test/mutate -only 'internal/rules/rank.go'
+//	go run ./test/mutate -only 'internal/rules/nodescore.go'
 //	go run ./test/mutate -only '^controller/attacher/decide' -seeds 0 -stages 'decide|TestScenarios'
 //	go run ./test/mutate -survivors mutate.txt -seeds 2000
 //

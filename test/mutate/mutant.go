@@ -26,7 +26,7 @@ type mutant struct {
 	id         int    // from 1
 	file       string // from the module's root
 	line       int
-	function   string // with its receiver: planner.release
+	function   string // with its receiver: detachPlan.release
 	what       string // the change, in words and code
 	begin, end int    // the bytes that are replaced
 	text       string // their replacement

@@ -92,6 +92,7 @@ type retry struct {
 type Attempt struct {
 	Based bool            // Base is set: the caches were complete
 	Base  ledger.Snapshot // the facts of the refusal, as far as the requeuer knows
+	Again bool            // the pod has been tried before, by this process
 }
 
 // waiting is a pod from its first attempt until it is bound or gone.
@@ -157,6 +158,7 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	entry.kept = w.config.Retry.MayBeBlocked
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
+		entry.Again = true
 		entry.sampled, entry.freed, entry.turn = earlier.sampled, earlier.freed, earlier.turn
 		if earlier.kept && w.config.Now().Sub(earlier.lifted) < w.config.Retry.CacheLag {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted

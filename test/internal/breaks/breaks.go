@@ -21,7 +21,7 @@ import (
 // Break is the folder of a package, a function of it, and Go statements that run first in the function. Most
 // return another result than the function would:
 //
-//	internal/rules planner.mayReport: return managed(n)
+//	internal/rules detachPlan.mayReport: return managed(n)
 //
 // They may use the receiver, the parameters and the named results.
 type Break string
@@ -144,7 +144,7 @@ func Sources(folder string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return strings.HasSuffix(p, "_test.go") }), err
 }
 
-// NameOf is a function's name with its receiver's type: planner.release.
+// NameOf is a function's name with its receiver's type: detachPlan.release.
 func NameOf(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return d.Name.Name
