@@ -38,8 +38,8 @@ func (c *cluster) stranger(handle, node string) {
 	})
 }
 
-// Installed into a cluster with hundreds of volumes attached by another controller, it has complete
-// books, detaches nothing and writes no node status.
+// Installed into a cluster with hundreds of volumes attached by another controller, it has a complete
+// ledger, detaches nothing and writes no node status.
 func TestAdoption(t *testing.T) {
 	const nodes, each = 10, 30
 	c := newCluster(t, each, names("n", nodes)...)

@@ -14,7 +14,7 @@ func TestCallsOfStrippedAttachmentsAreForgotten(t *testing.T) {
 	}
 	commands = append([]string{"given driver unpublish: Internal, Internal, Internal, Internal, Internal, Internal"}, commands...)
 	s.play(append(commands, "when create va va1 pv=pv1 node=node1"))
-	if e := s.engine; len(e.calls) != 1 || len(e.failed) > 1 || e.book.Len() != 1 {
-		t.Errorf("the calls of %d VolumeAttachments are kept, and the failures of %d, where the Book knows %d", len(e.calls), len(e.failed), e.book.Len())
+	if e := s.engine; len(e.calls) != 1 || len(e.failed) > 1 || e.tracker.Len() != 1 {
+		t.Errorf("the calls of %d VolumeAttachments are kept, and the failures of %d, where the Tracker knows %d", len(e.calls), len(e.failed), e.tracker.Len())
 	}
 }

@@ -9,7 +9,7 @@
 // Writes: calls to the driver; the finalizer and node ID of VolumeAttachments, their status; the
 // finalizer of PersistentVolumes; its Lease.
 //
-// All state is behind one mutex. An event, the end of a step or a timer takes it, tells the Book,
+// All state is behind one mutex. An event, the end of a step or a timer takes it, tells the Tracker,
 // asks for the next steps of the touched volumes, and starts these; steps run outside of it. Only
 // volumes that wait for the driver's room queue.
 package attacher

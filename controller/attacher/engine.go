@@ -53,15 +53,15 @@ type engine struct {
 	config engineConfig
 	ctx    context.Context // of the steps
 
-	mu    sync.Mutex
-	book  *decide.Book
-	store *store
-	limit *decide.Limit
+	mu      sync.Mutex
+	tracker *decide.Tracker
+	store   *store
+	limit   *decide.Limit
 	// started: all present objects were seen; before that nothing is decided. paused: the driver is
 	// away. While paused or stopping, only known facts are written down.
 	started, paused, stopping bool
 
-	calls   map[string]objects.Call      // by UID, as long as the Book knows it
+	calls   map[string]objects.Call      // by UID, as long as the Tracker knows it
 	secrets map[string]map[string]string // by UID, from reading to calling
 	failed  map[string]codes.Code        // the code of an attachment's last failed call
 
@@ -81,7 +81,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	book, err := decide.NewBook(c.Rules)
+	tracker, err := decide.NewTracker(c.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{
-		config: c, ctx: ctx, book: book, store: newStore(), limit: limit,
+		config: c, ctx: ctx, tracker: tracker, store: newStore(), limit: limit,
 		calls: map[string]objects.Call{}, secrets: map[string]map[string]string{}, failed: map[string]codes.Code{},
 		timers: map[decide.VolumeID]func() bool{}, volumes: map[string]*volumeWork{},
 	}
@@ -139,7 +139,7 @@ func (e *engine) lookAtAll() {
 	touched := map[decide.VolumeID]struct{}{}
 	for _, va := range e.store.attachments {
 		if a, ok := e.read(va); ok {
-			for _, id := range e.book.See(a, e.now()) {
+			for _, id := range e.tracker.See(a, e.now()) {
 				touched[id] = struct{}{}
 			}
 		}
@@ -179,7 +179,7 @@ func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 		e.wake(id, e.now().Add(leaseRecheck))
 		return
 	}
-	steps, wake := e.book.Next(id, e.now())
+	steps, wake := e.tracker.Next(id, e.now())
 	e.wake(id, wake)
 	for _, step := range steps {
 		if !e.allowed(step.Do) {
@@ -233,7 +233,7 @@ func (e *engine) wake(id decide.VolumeID, at time.Time) {
 
 // begin starts a step; a call has its place in the limit.
 func (e *engine) begin(step decide.Step, turn decide.Turn) {
-	e.book.Start(step, turn.Began)
+	e.tracker.Start(step, turn.Began)
 	e.running++
 	work := e.prepare(step)
 	klog.FromContext(e.ctx).V(4).Info("Begin", "step", step.Do, "VolumeAttachment", step.Name, "node", step.NodeID)
@@ -255,7 +255,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	if step.Do == decide.ReadSecret && o.result.Failed.IsZero() {
 		e.secrets[step.UID] = o.secret
 	}
-	touched = append(touched, e.book.Done(step, o.result, now)...)
+	touched = append(touched, e.tracker.Done(step, o.result, now)...)
 	if step.Do.Call() {
 		e.answered(step.UID, o.result.Failed.Code, turn, now)
 	}
@@ -276,7 +276,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 // answered takes the end of a call. Repeated failures of a volume tell something about the volume,
 // unless the driver pushes all back.
 func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
-	own := code != codes.OK && e.failed[uid] == code && !e.book.Crowded()
+	own := code != codes.OK && e.failed[uid] == code && !e.tracker.Crowded()
 	e.limit.Free(turn, code, own, now)
 	if code == codes.OK {
 		delete(e.failed, uid)
@@ -285,10 +285,10 @@ func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now tim
 	}
 }
 
-// tidy forgets data of attachments that the Book has forgotten, now or before.
+// tidy forgets data of attachments that the Tracker has forgotten, now or before.
 func (e *engine) tidy(some ...string) {
-	for _, uid := range append(some, e.book.Forgotten()...) {
-		if !e.book.Knows(uid) {
+	for _, uid := range append(some, e.tracker.Forgotten()...) {
+		if !e.tracker.Knows(uid) {
 			delete(e.calls, uid)
 			delete(e.secrets, uid)
 			delete(e.failed, uid)

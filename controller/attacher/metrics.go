@@ -16,7 +16,7 @@ func (e *engine) numbers() numbers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return numbers{
-		attachments: e.book.Len(), underWay: e.limit.InUse(), limit: e.limit.Size(),
+		attachments: e.tracker.Len(), underWay: e.limit.InUse(), limit: e.limit.Size(),
 		waiting: e.waiting.Len(), unaccounted: e.unaccounted,
 	}
 }

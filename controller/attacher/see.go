@@ -71,10 +71,10 @@ func (e *engine) sawAttachment(va *storagev1.VolumeAttachment) []decide.VolumeID
 	}
 	var touched []decide.VolumeID
 	if replaced != "" {
-		touched = e.book.Lose(string(replaced), e.now())
+		touched = e.tracker.Lose(string(replaced), e.now())
 	}
 	if a, ok := e.read(va); ok {
-		touched = append(touched, e.book.See(a, e.now())...)
+		touched = append(touched, e.tracker.See(a, e.now())...)
 	}
 	e.tidy(string(replaced))
 	return touched
@@ -84,7 +84,7 @@ func (e *engine) lostAttachment(va *storagev1.VolumeAttachment) []decide.VolumeI
 	if !e.store.loseAttachment(va.Name, va.UID) {
 		return nil
 	}
-	touched := e.book.Lose(string(va.UID), e.now())
+	touched := e.tracker.Lose(string(va.UID), e.now())
 	e.tidy(string(va.UID))
 	if pv := va.Spec.Source.PersistentVolumeName; pv != nil {
 		e.lookAtVolume(*pv)
@@ -104,7 +104,7 @@ func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	var touched []decide.VolumeID
 	for name := range names {
 		if a, ok := e.read(e.store.attachments[name]); ok {
-			touched = append(touched, e.book.See(a, e.now())...)
+			touched = append(touched, e.tracker.See(a, e.now())...)
 		}
 	}
 	slices.Sort(touched)

@@ -49,7 +49,7 @@ func (e *engine) compare(published map[string][]string, asOf time.Time) []stray 
 			klog.FromContext(e.ctx).Info("The driver and the VolumeAttachment disagree", "VolumeAttachment", va.Name,
 				"attached", va.Status.Attached, "published", there)
 		}
-		touched = append(touched, e.book.Sighted(string(va.UID), there, asOf)...)
+		touched = append(touched, e.tracker.Sighted(string(va.UID), there, asOf)...)
 	}
 	e.unaccounted = max(count(published)-accounted, 0)
 	if e.unaccounted > 0 {

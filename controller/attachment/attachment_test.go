@@ -483,8 +483,8 @@ func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 			if name == "it stays" {
 				left = 1
 			}
-			if len(c.untold.fences) != left {
-				t.Errorf("%d are remembered, want %d", len(c.untold.fences), left)
+			if len(c.unreportedForced.fences) != left {
+				t.Errorf("%d are remembered, want %d", len(c.unreportedForced.fences), left)
 			}
 		})
 	}
@@ -508,7 +508,7 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.untold.begin(l.Snapshot())
+	c.unreportedForced.begin(l.Snapshot())
 	for v := range l.Snapshot().Volumes() {
 		c.tellForced(t.Context(), v.ID, l.Snapshot())
 	}

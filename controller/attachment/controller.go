@@ -50,19 +50,19 @@ const queueName = "volumes"
 
 // Controller plans and executes for each volume. Add is safe for parallel use.
 type Controller struct {
-	config Config
-	queue  *work.Queue[ledger.VolumeID]
-	driver *limits
-	pauses *pauses
-	watch  *stopwatch
-	untold untold
-	pods   *removals
-	gather *gathering
+	config           Config
+	queue            *work.Queue[ledger.VolumeID]
+	driver           *limits
+	pauses           *pauses
+	watch            *stopwatch
+	unreportedForced unreportedForced
+	pods             *removals
+	detachBatch      *detachBatch
 
-	flights *flights
-	flying  sync.WaitGroup // the steps behind flights
-	aside   chan struct{}  // has one for each hold that is being deleted
-	patches chan struct{}  // has one for each volume that waits for the patch of a Node
+	flights       *flights
+	flying        sync.WaitGroup // the steps behind flights
+	holdDeletions chan struct{}  // has one for each hold that is being deleted
+	patches       chan struct{}  // has one for each volume that waits for the patch of a Node
 }
 
 // New returns a Controller that is ready to Run.
@@ -70,10 +70,10 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside), patches: make(chan struct{}, maxPatches)}
+	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), holdDeletions: make(chan struct{}, maxHoldDeletions), patches: make(chan struct{}, maxPatches)}
 	c.queue = work.NewFair(queueName, c.turn, c.process)
 	c.pods = newRemovals(config.Snapshot, c.do)
-	c.gather = newGathering(config.Gather)
+	c.detachBatch = newDetachBatch(config.Gather)
 	return c, nil
 }
 
@@ -140,9 +140,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // begin takes in the former leader's work: operations under way keep their workers from now on, and not
 // only after a look.
 func (c *Controller) begin(ctx context.Context, s ledger.Snapshot, now time.Time) {
-	c.untold.begin(s)
-	if c.untold.any() {
-		c.untold.told(c.config.Events.ForcedDetaches(ctx))
+	c.unreportedForced.begin(s)
+	if c.unreportedForced.any() {
+		c.unreportedForced.told(c.config.Events.ForcedDetaches(ctx))
 	}
 	for v := range s.Volumes() {
 		c.driver.look(s, v.ID, nil, now)
@@ -165,7 +165,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		again = protocol.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	// First the steps to put off: a step that failed at its turn has had it, and only pauses.
-	steps, putOff := c.gather.due(id, c.pods.apart(plan.Steps), now)
+	steps, putOff := c.detachBatch.due(id, c.pods.apart(plan.Steps), now)
 	steps, pause := c.pauses.due(id, steps, now)
 	again = protocol.Sooner(again, protocol.Sooner(putOff, pause))
 	workers := rules.PolicyFor(s, id.Driver, "").Workers
@@ -223,9 +223,9 @@ func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[le
 	return 0
 }
 
-// maxAside is how many holds are deleted at once, beside what the workers do. All that
+// maxHoldDeletions is how many holds are deleted at once, beside what the workers do. All that
 // wait for a list share the next one.
-const maxAside = 256
+const maxHoldDeletions = 256
 
 // asideFull is when a hold is looked at again that found no room among those.
 const asideFull = time.Second
@@ -240,7 +240,7 @@ func deletesHold(steps []rules.Step) bool {
 // workers would wait for them. It returns when to try again where there is no room.
 func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
 	select {
-	case c.aside <- struct{}{}:
+	case c.holdDeletions <- struct{}{}:
 	default:
 		return asideFull
 	}
@@ -248,7 +248,7 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 	c.flying.Go(func() {
 		c.attempt(ctx, steps)
 		c.flights.endUnreserved(id, "")
-		<-c.aside
+		<-c.holdDeletions
 		c.queue.Add(id) // it sees the outcome, and pauses
 	})
 	return 0

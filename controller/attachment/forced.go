@@ -12,10 +12,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// untold are forced detaches without a known event: detaches that were carried out, by the holds, when
+// unreportedForced are forced detaches without a known event: detaches that were carried out, by the holds, when
 // the term began, since the leader before may have ended in between; and detaches whose failed request
 // may have been carried out. All methods are safe for parallel use.
-type untold struct {
+type unreportedForced struct {
 	mu     sync.Mutex
 	fences map[ledger.VolumeID][]ledger.Fence
 }
@@ -23,7 +23,7 @@ type untold struct {
 // begin takes the holds' entries before this term writes them. A hold that names another node by now,
 // as the volume's only node, was written after the detach was reported: it is not reported, and
 // counted, again when the event has expired, which the API server keeps for an hour.
-func (u *untold) begin(s ledger.Snapshot) {
+func (u *unreportedForced) begin(s ledger.Snapshot) {
 	for v := range s.Volumes() {
 		if v.Hold == nil {
 			continue
@@ -37,14 +37,14 @@ func (u *untold) begin(s ledger.Snapshot) {
 	}
 }
 
-func (u *untold) any() bool {
+func (u *unreportedForced) any() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.fences) > 0
 }
 
 // told forgets those that the API server has an event of.
-func (u *untold) told(events report.ForcedDetaches) {
+func (u *unreportedForced) told(events report.ForcedDetaches) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for v, fences := range u.fences {
@@ -52,7 +52,7 @@ func (u *untold) told(events report.ForcedDetaches) {
 	}
 }
 
-func (u *untold) add(v ledger.VolumeID, f ledger.Fence) {
+func (u *unreportedForced) add(v ledger.VolumeID, f ledger.Fence) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.fences == nil {
@@ -65,7 +65,7 @@ func (u *untold) add(v ledger.VolumeID, f ledger.Fence) {
 
 // take returns a volume's detaches that were carried out, and forgets them, and detaches that are not
 // asked for any more.
-func (u *untold) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fence) {
+func (u *unreportedForced) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fence) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.fences[id]) == 0 {
@@ -83,14 +83,14 @@ func (u *untold) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fen
 	return taken
 }
 
-func (u *untold) forget(v ledger.VolumeID, f ledger.Fence) {
+func (u *unreportedForced) forget(v ledger.VolumeID, f ledger.Fence) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.keep(v, slices.DeleteFunc(u.fences[v], func(is ledger.Fence) bool { return sameDetach(is, f) }))
 }
 
 // keep sets the rest for a volume. The caller holds mu.
-func (u *untold) keep(v ledger.VolumeID, left []ledger.Fence) {
+func (u *unreportedForced) keep(v ledger.VolumeID, left []ledger.Fence) {
 	if len(left) == 0 {
 		delete(u.fences, v)
 		return
@@ -115,7 +115,7 @@ func fenceOf(s ledger.Snapshot, step rules.Step) ledger.Fence {
 
 // tellForced reports a volume's detaches without a known event.
 func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledger.Snapshot) {
-	for _, f := range c.untold.take(id, s) {
+	for _, f := range c.unreportedForced.take(id, s) {
 		if c.config.Events.ForcedDetach(ctx, id, f) {
 			c.config.Metrics.Forced(f.Rule)
 		}
@@ -125,9 +125,9 @@ func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledge
 // forced tells what came of a step that takes a volume by force.
 func (c *Controller) forced(ctx context.Context, id ledger.VolumeID, f ledger.Fence, err error) {
 	if err != nil {
-		c.untold.add(id, f)
+		c.unreportedForced.add(id, f)
 		return
 	}
-	c.untold.forget(id, f)
+	c.unreportedForced.forget(id, f)
 	c.config.Events.ForcedDetach(ctx, id, f)
 }

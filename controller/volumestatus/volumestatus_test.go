@@ -335,10 +335,10 @@ func TestNothingToAttach(t *testing.T) {
 
 func TestPodsThatAreLeftAlone(t *testing.T) {
 	tests := map[string]func(*gate){
-		"being deleted":       func(g *gate) { g.object.DeletionTimestamp = &metav1.Time{Time: g.now} },
-		"another of the name": func(g *gate) { g.object.UID = "other" },
-		"gone":                func(g *gate) { g.object = nil },
-		"gone from the books": func(g *gate) { g.apply(ledger.PodGone{UID: "p1"}) },
+		"being deleted":        func(g *gate) { g.object.DeletionTimestamp = &metav1.Time{Time: g.now} },
+		"another of the name":  func(g *gate) { g.object.UID = "other" },
+		"gone":                 func(g *gate) { g.object = nil },
+		"gone from the ledger": func(g *gate) { g.apply(ledger.PodGone{UID: "p1"}) },
 		"bound nowhere": func(g *gate) {
 			p := g.pod(ledger.PodLive, "9")
 			p.Node = ""

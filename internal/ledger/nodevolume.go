@@ -9,7 +9,7 @@ import (
 )
 
 // changeNodeVolume changes the NodeVolume of v at n, makes it before and removes it after as needed, and
-// updates the node's books.
+// updates the node's counted slots.
 func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*NodeVolume)) {
 	if v.IsZero() || n == "" {
 		return

@@ -122,18 +122,18 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 			key := slotsOf{n.Name, d.Name}
 			if d.Used != used[key] {
 				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
-					Message: fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
+					Message: fmt.Sprintf("the ledger counts %d slots, there are %d", d.Used, used[key])})
 			}
 			if d.Occupied != occupied[key] {
 				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
-					Message: fmt.Sprintf("the books count %d slots of attachments, there are %d", d.Occupied, occupied[key])})
+					Message: fmt.Sprintf("the ledger counts %d slots of attachments, there are %d", d.Occupied, occupied[key])})
 			}
 			delete(used, key)
 		}
 	}
 	for key, count := range used {
 		found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: key.driver}, Node: key.node,
-			Message: fmt.Sprintf("the books count no slots, there are %d", count)})
+			Message: fmt.Sprintf("the ledger counts no slots, there are %d", count)})
 	}
 	return found
 }

@@ -136,7 +136,7 @@ func TestReportedEarly(t *testing.T) {
 	}
 }
 
-// Audit checks all volumes and books, and sorts its findings by invariant, volume and node.
+// Audit checks all volumes and counted slots, and sorts its findings by invariant, volume and node.
 func TestAuditOfAll(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "a"}
 	begun := func(n ledger.NodeName) ledger.Event {
@@ -253,18 +253,18 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A node's books must count the facts.
+// The slots counted for a node must follow the facts.
 func TestBooksThatAreWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
 		want   []string
 	}{
 		"they are right":        {func(*ledger.Node) {}, nil},
-		"they count too many":   {func(n *ledger.Node) { n.Drivers[0].Used = 7 }, []string{"I2: d^ at well: the books count 7 slots, there are 1"}},
-		"they count too few":    {func(n *ledger.Node) { n.Drivers[0].Used = 0 }, []string{"I2: d^ at well: the books count 0 slots, there are 1"}},
-		"they know no such":     {func(n *ledger.Node) { n.Drivers = nil }, []string{"I2: d^ at well: the books count no slots, there are 1"}},
-		"they know one of two":  {func(n *ledger.Node) { n.Drivers[0].Name = "e" }, []string{"I2: d^ at well: the books count no slots, there are 1", "I2: e^ at well: the books count 1 slots of attachments, there are 0", "I2: e^ at well: the books count 1 slots, there are 0"}},
-		"they miss attachments": {func(n *ledger.Node) { n.Drivers[0].Occupied = 0 }, []string{"I2: d^ at well: the books count 0 slots of attachments, there are 1"}},
+		"they count too many":   {func(n *ledger.Node) { n.Drivers[0].Used = 7 }, []string{"I2: d^ at well: the ledger counts 7 slots, there are 1"}},
+		"they count too few":    {func(n *ledger.Node) { n.Drivers[0].Used = 0 }, []string{"I2: d^ at well: the ledger counts 0 slots, there are 1"}},
+		"they know no such":     {func(n *ledger.Node) { n.Drivers = nil }, []string{"I2: d^ at well: the ledger counts no slots, there are 1"}},
+		"they know one of two":  {func(n *ledger.Node) { n.Drivers[0].Name = "e" }, []string{"I2: d^ at well: the ledger counts no slots, there are 1", "I2: e^ at well: the ledger counts 1 slots of attachments, there are 0", "I2: e^ at well: the ledger counts 1 slots, there are 0"}},
+		"they miss attachments": {func(n *ledger.Node) { n.Drivers[0].Occupied = 0 }, []string{"I2: d^ at well: the ledger counts 0 slots of attachments, there are 1"}},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, madeAt("well"))
 		test.change(p.snapshot.Node("well"))

@@ -57,16 +57,16 @@ const grantsName = "grants"
 // Keeper decides on tickets during one term. Its methods are safe for parallel use, except where the caller
 // must hold a lock.
 type Keeper struct {
-	config   Config
-	nodes    *work.Queue[ledger.NodeName] // pending tickets, one node at a time
-	rest     *work.Queue[ledger.TicketID] // tickets, except for their grant
-	volumes  *work.Queue[ledger.VolumeID] // touched
-	placings placings
-	refused  refused
-	telling  telling
-	told     chan struct{}
-	writing  sync.WaitGroup
-	term     atomic.Pointer[context.Context] // the context of Run
+	config           Config
+	nodes            *work.Queue[ledger.NodeName] // pending tickets, one node at a time
+	rest             *work.Queue[ledger.TicketID] // tickets, except for their grant
+	volumes          *work.Queue[ledger.VolumeID] // touched
+	placementLimiter placementLimiter
+	refused          refused
+	telling          telling
+	told             chan struct{}
+	writing          sync.WaitGroup
+	term             atomic.Pointer[context.Context] // the context of Run
 
 	mu     sync.Mutex
 	before ledger.Snapshot // the facts at the last check of time
@@ -198,7 +198,7 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 		k.nodes.Add(t.Node)
 	}
 	keeps, again := k.keeps(s, t), rules.PlacedAgain(t, now)
-	if t.InDoubt || again == 0 || k.placings.may(t.ID.Namespace) {
+	if t.InDoubt || again == 0 || k.placementLimiter.may(t.ID.Namespace) {
 		if err := k.due(ctx, s, t, keeps); err != nil {
 			return again, err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// adoption guards the books of a controller that is installed into a large
+// adoption guards the ledger of a controller that is installed into a large
 // cluster: complete, soon, and made by looking only. How soon is told and not
 // asserted.
 func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
@@ -45,7 +45,7 @@ func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
 		patience := sandbox.Patience * time.Duration(1+old.volumes()/2500)
 		a.must(a.EventuallyWithin(a.ctx, patience, "every volume has its VolumeHold", a.booked))
 		took := time.Since(began)
-		a.say("the books of %d volumes are complete %.1f s after the controller's start: %.0f s for 10,000",
+		a.say("the ledger of %d volumes is complete %.1f s after the controller's start: %.0f s for 10,000",
 			old.volumes(), took.Seconds(), took.Seconds()*10_000/float64(old.volumes()))
 		a.runs("meanwhile")
 		a.until("every VolumeHold names its node and its pod", a.heldWhereAttached)

@@ -25,7 +25,7 @@ import (
 func adoptAndLeave() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "adopt-and-leave",
-		Doc: "Pods run with the stock attach/detach controller; Moorage is installed, has complete books and detaches nothing; it is taken out again, " +
+		Doc: "Pods run with the stock attach/detach controller; Moorage is installed, has a complete ledger and detaches nothing; it is taken out again, " +
 			"and the stock controller goes on. No volume in use is ever detached.",
 		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Shape:     threeByFour,

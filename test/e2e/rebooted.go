@@ -19,7 +19,7 @@ func rebootInGrace() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "reboot-in-grace",
 		Doc: "A machine is switched off, and on again before its node is called not ready; the leader is killed meanwhile. Its StatefulSet's pod goes on with its volume. " +
-			"Of a pod that was deleted by force meanwhile nothing moves before the machine has booted; then its successor runs elsewhere. Nothing is left in the books.",
+			"Of a pod that was deleted by force meanwhile nothing moves before the machine has booted; then its successor runs elsewhere. Nothing is left in the ledger.",
 		Modes:   []sandbox.Mode{sandbox.Standalone},
 		Shape:   unhurriedNodes,
 		Takes:   40 * time.Second,

@@ -16,7 +16,7 @@ func attached() []guard {
 		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Breaks: []breaks.Break{"internal/rules holdPlan.asksToStay: return false"}, Expect: []string{"pod db runs"}},
 		{
 			Scenario: "attacher-faults", Rule: "I9: an attach that has failed is no attach",
-			Breaks: []breaks.Break{"controller/attacher/decide Book.published: result.Failed = Reason{}"},
+			Breaks: []breaks.Break{"controller/attacher/decide Tracker.published: result.Failed = Reason{}"},
 			Expect: []string{"every pod runs", "stage-before-publish"},
 		},
 		{

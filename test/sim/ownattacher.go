@@ -28,12 +28,12 @@ func (a *attacher) self() *caller { return &a.caller }
 // step; its views and writes are the simulator's.
 type ownAttacher struct {
 	caller
-	s    *Sim
-	book *decide.Book
+	s       *Sim
+	tracker *decide.Tracker
 	// listed: it has begun with the present objects; at is the seen part of the log since.
 	listed bool
 	at     int
-	seen   map[string]ledger.Attachment // by UID, the last state told to the book
+	seen   map[string]ledger.Attachment // by UID, the last state told to the tracker
 	dirty  map[decide.VolumeID]bool
 	wakes  map[decide.VolumeID]time.Time
 	ids    map[ledger.NodeName]string // the driver's last seen names for nodes
@@ -51,7 +51,7 @@ func (a *ownAttacher) self() *caller { return &a.caller }
 
 // forget begins anew, with the rules' empty memory. Its pauses are the longest possible ones.
 func (a *ownAttacher) forget() {
-	book, err := decide.NewBook(decide.Rules{
+	tracker, err := decide.NewTracker(decide.Rules{
 		Driver: driver, Publishes: true, Looks: a.s.config.Looks,
 		Backoff: decide.Backoff{First: time.Second, Max: 5 * time.Minute},
 		Random:  func() float64 { return 0 },
@@ -59,7 +59,7 @@ func (a *ownAttacher) forget() {
 	if err != nil {
 		panic(err) // the rules above are complete
 	}
-	a.book, a.listed, a.at = book, false, 0
+	a.tracker, a.listed, a.at = tracker, false, 0
 	a.seen, a.dirty, a.wakes = map[string]ledger.Attachment{}, map[decide.VolumeID]bool{}, map[decide.VolumeID]time.Time{}
 	a.ids, a.calls = map[ledger.NodeName]string{}, map[string]ledger.VolumeID{}
 	a.pvsAt = len(a.s.logs[world.PersistentVolumes])
@@ -169,7 +169,7 @@ func (a *ownAttacher) event(c world.Change) {
 // lose takes in the end of an attachment. Late events of it don't count as a new one.
 func (a *ownAttacher) lose(uid string) {
 	a.seen[uid] = ledger.Attachment{}
-	a.touch(a.book.Lose(uid, a.s.Now()))
+	a.touch(a.tracker.Lose(uid, a.s.Now()))
 }
 
 // see tells the rules of an attachment, unless a newer state is known.
@@ -211,7 +211,7 @@ func (a *ownAttacher) tell(va ledger.Attachment) {
 	if told.TargetID == "" {
 		told.NoTarget = decide.Reason{Message: "the CSINode does not know the driver"}
 	}
-	a.touch(a.book.See(told, a.s.Now()))
+	a.touch(a.tracker.See(told, a.s.Now()))
 }
 
 func reasonOf(e ledger.CallError) decide.Reason {
@@ -228,12 +228,12 @@ func (a *ownAttacher) touch(volumes []decide.VolumeID) {
 func (a *ownAttacher) handle(v decide.VolumeID) {
 	delete(a.dirty, v)
 	delete(a.wakes, v)
-	steps, wake := a.book.Next(v, a.s.Now())
+	steps, wake := a.tracker.Next(v, a.s.Now())
 	if !wake.IsZero() {
 		a.wakes[v] = wake
 	}
 	for _, step := range steps {
-		a.book.Start(step, a.s.Now())
+		a.tracker.Start(step, a.s.Now())
 		a.s.note("attacher %s %s", step.Do, step.Name[:8])
 		a.begin(step)
 	}
@@ -295,7 +295,7 @@ func (a *ownAttacher) wrote(step decide.Step, ans world.Answer, err error) {
 }
 
 func (a *ownAttacher) done(step decide.Step, result decide.Result) {
-	a.touch(a.book.Done(step, result, a.s.Now()))
+	a.touch(a.tracker.Done(step, result, a.s.Now()))
 }
 
 func (a *ownAttacher) due() time.Time {

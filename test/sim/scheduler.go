@@ -16,11 +16,11 @@ import (
 // the real core's verdicts. It reserves in this process's memory only.
 type scheduler struct {
 	caller
-	s        *Sim
-	arbiter  rules.Arbiter
-	observer *observer
-	book     map[string]*reservation // by pod UID: until the outcome of the bind is known
-	order    []string                // of the book
+	s            *Sim
+	arbiter      rules.Arbiter
+	observer     *observer
+	reservations map[string]*reservation // by pod UID: until the outcome of the bind is known
+	order        []string                // their order
 
 	begun bool      // no Binding of the last process can be in flight, and it has read the present objects
 	ready time.Time // when no earlier Binding can be in flight
@@ -65,7 +65,7 @@ func newScheduler(s *Sim, name string) *scheduler {
 
 func (k *scheduler) forget() {
 	k.observer = newObserver(k.s, &k.caller, func(ledger.Touched) {})
-	k.book, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
+	k.reservations, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
 }
 
 func (k *scheduler) kill() {
@@ -98,7 +98,7 @@ func (k *scheduler) offer(m *menu) {
 		m.add(3, k.name, "place", p)
 	}
 	for _, uid := range k.order {
-		if what := k.next(k.book[uid]); what != "" {
+		if what := k.next(k.reservations[uid]); what != "" {
 			m.add(8, k.name, what, uid)
 		}
 	}
@@ -118,7 +118,7 @@ func (k *scheduler) act(what, arg string) bool {
 		uid, node, _ := strings.Cut(arg, " ")
 		return k.place(uid, ledger.NodeName(node))
 	}
-	r := k.book[arg]
+	r := k.reservations[arg]
 	if r == nil || k.next(r) != what {
 		return false
 	}
@@ -207,7 +207,7 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 			r.counted = append(r.counted, need.Volume)
 		}
 	}
-	k.book[uid] = r
+	k.reservations[uid] = r
 	k.order = append(k.order, uid)
 	k.observer.tell(k.observer.ledger.Reserve(k.s.Now(), *p, n))
 	return true
@@ -311,10 +311,10 @@ func (k *scheduler) release(r *reservation) {
 	k.observer.tell(k.observer.ledger.Unreserve(k.s.Now(), r.pod))
 }
 
-// close ends a reservation in the book. A bound pod's reservation still counts in the ledger until the
+// close ends a reservation. A bound pod's reservation still counts in the ledger until the
 // watch shows the pod at its node.
 func (k *scheduler) close(r *reservation) {
-	delete(k.book, r.pod)
+	delete(k.reservations, r.pod)
 	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.pod })
 }
 
@@ -326,7 +326,7 @@ func (k *scheduler) due() time.Time {
 	if !k.begun {
 		t = earlier(t, k.ready)
 	}
-	for _, r := range k.book {
+	for _, r := range k.reservations {
 		if r.stage == following || r.stage == unsettled {
 			t = earlier(t, r.until)
 		}

@@ -21,9 +21,9 @@ const mostLooks = 8
 // often as their number allows.
 func (d *desk) next(attachments int) []decide.Step {
 	d.t.Helper()
-	before := d.book.Looked()
-	steps, _ := d.book.Next(handle, d.now)
-	if looked := d.book.Looked() - before; looked < attachments || looked > mostLooks*attachments {
+	before := d.tracker.Looked()
+	steps, _ := d.tracker.Next(handle, d.now)
+	if looked := d.tracker.Looked() - before; looked < attachments || looked > mostLooks*attachments {
 		d.t.Fatalf("one decision on %d attachments looked at %d, want no more than %d for each", attachments, looked, mostLooks)
 	}
 	return steps
@@ -54,7 +54,7 @@ func TestNextCostsInProportion(t *testing.T) {
 		"shared, attached":          func(d *desk, _ int, n string) { d.see(attached(n, shared)) },
 		"shared, to be unpublished": func(d *desk, _ int, n string) { d.see(attached(n, shared, deleting)) },
 		"shared, wanted again":      func(d *desk, _ int, n string) { d.see(attached(n, shared, deleting, wantedAgain)) },
-		"shared, gone":              func(d *desk, _ int, n string) { d.see(attached(n, shared)); d.book.Lose("uid-"+n, d.now) },
+		"shared, gone":              func(d *desk, _ int, n string) { d.see(attached(n, shared)); d.tracker.Lose("uid-"+n, d.now) },
 		"shared, two at each node": func(d *desk, _ int, n string) {
 			d.see(attached(n, shared, deleting), attached(n, shared, named("z"+n)))
 		},
@@ -65,7 +65,7 @@ func TestNextCostsInProportion(t *testing.T) {
 		"exclusive, all but one outdated": func(d *desk, i int, n string) {
 			d.see(wanted(n, func(a *decide.Attachment) { a.Transitions = int64(i + 1) }))
 		},
-		"exclusive, gone":                    func(d *desk, _ int, n string) { d.see(attached(n)); d.book.Lose("uid-"+n, d.now) },
+		"exclusive, gone":                    func(d *desk, _ int, n string) { d.see(attached(n)); d.tracker.Lose("uid-"+n, d.now) },
 		"exclusive, and as many of no one's": func(d *desk, i int, n string) { d.see(wanted(n), unplaced("m"+n)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestNextCostsInProportion(t *testing.T) {
 			d.next(many)
 			for i := range 3 { // with calls under way, and after they have failed
 				for _, s := range d.next(many) {
-					d.book.Start(s, d.now)
+					d.tracker.Start(s, d.now)
 					if s.Do.Call() && i > 0 {
 						d.ends(s, failed(codes.Internal))
 					}
@@ -103,7 +103,7 @@ func TestSharedVolumeAtManyNodes(t *testing.T) {
 			if s.Do.Call() && len(calls) == atATime {
 				continue
 			}
-			d.book.Start(s, d.now)
+			d.tracker.Start(s, d.now)
 			switch s.Do {
 			case decide.Stamp:
 				d.see(stamped(node(s), shared))
@@ -148,7 +148,7 @@ func TestVolumesComeToLightInProportion(t *testing.T) {
 			t.Fatalf("something new about %q, want %s among it", touched, id)
 		}
 	}
-	if looked := d.book.Looked(); looked > many {
+	if looked := d.tracker.Looked(); looked > many {
 		t.Errorf("%d volumes came to light, and it took a look at %d", many, looked)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// desk plays a Book step by step: a test lists the seen objects, the steps that must be offered
+// desk plays a Tracker step by step: a test lists the seen objects, the steps that must be offered
 // then, and their ends.
 type desk struct {
-	t    *testing.T
-	book *decide.Book
-	now  time.Time
+	t       *testing.T
+	tracker *decide.Tracker
+	now     time.Time
 }
 
 func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
@@ -29,11 +29,11 @@ func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
 	for _, change := range changes {
 		change(&rules)
 	}
-	book, err := decide.NewBook(rules)
+	tracker, err := decide.NewTracker(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t: t, book: book, now: epoch}
+	return &desk{t: t, tracker: tracker, now: epoch}
 }
 
 func looks(r *decide.Rules) { r.Looks = true }
@@ -83,7 +83,7 @@ func named(name string) func(*decide.Attachment) {
 func (d *desk) see(list ...decide.Attachment) []decide.VolumeID {
 	var touched []decide.VolumeID
 	for _, a := range list {
-		touched = append(touched, d.book.See(a, d.now)...)
+		touched = append(touched, d.tracker.See(a, d.now)...)
 	}
 	return touched
 }
@@ -109,7 +109,7 @@ func (d *desk) offers(want ...string) {
 func (d *desk) offersOf(id decide.VolumeID, want ...string) {
 	d.t.Helper()
 	var got []string
-	steps, _ := d.book.Next(id, d.now)
+	steps, _ := d.tracker.Next(id, d.now)
 	for _, s := range steps {
 		got = append(got, text(s))
 	}
@@ -121,7 +121,7 @@ func (d *desk) offersOf(id decide.VolumeID, want ...string) {
 // wakes checks the time of the next call; 0: never.
 func (d *desk) wakes(after time.Duration) {
 	d.t.Helper()
-	_, wake := d.book.Next(handle, d.now)
+	_, wake := d.tracker.Next(handle, d.now)
 	if after == 0 && !wake.IsZero() || after != 0 && !wake.Equal(d.now.Add(after)) {
 		d.t.Fatalf("it wakes at %s, and it is %s: want %s after", wake, d.now, after)
 	}
@@ -135,11 +135,11 @@ func (d *desk) starts(want string) decide.Step {
 
 func (d *desk) startsOf(id decide.VolumeID, want string) decide.Step {
 	d.t.Helper()
-	steps, _ := d.book.Next(id, d.now)
+	steps, _ := d.tracker.Next(id, d.now)
 	var got []string
 	for _, s := range steps {
 		if got = append(got, text(s)); got[len(got)-1] == want {
-			d.book.Start(s, d.now)
+			d.tracker.Start(s, d.now)
 			return s
 		}
 	}
@@ -148,7 +148,7 @@ func (d *desk) startsOf(id decide.VolumeID, want string) decide.Step {
 }
 
 func (d *desk) ends(s decide.Step, result decide.Result) []decide.VolumeID {
-	return d.book.Done(s, result, d.now)
+	return d.tracker.Done(s, result, d.now)
 }
 
 func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
@@ -156,7 +156,7 @@ func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
 	return d.ends(d.starts(want), result)
 }
 
-// stamps has the Book itself write the finalizer of a new attachment at node a: no call can be
+// stamps has the Tracker itself write the finalizer of a new attachment at node a: no call can be
 // under way for it.
 func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 	d.t.Helper()

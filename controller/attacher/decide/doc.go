@@ -6,11 +6,11 @@
 //
 // The unit of work is a volume: a driver's volume handle, over all its VolumeAttachments. A step
 // follows from the present facts, never from the last step: restarts, retries and lost events are
-// harmless. A Book keeps the facts that only this process can know: for each attachment, whether
+// harmless. A Tracker keeps the facts that only this process can know: for each attachment, whether
 // the volume is at that node, is certainly not, or may be.
 //
 // The load of the driver is decided over all volumes: a Limit bounds its simultaneous calls. When
-// it pushes all calls back, the Book tries again for all together.
+// it pushes all calls back, the Tracker tries again for all together.
 //
 // Invariants:
 //   - An exclusive volume is published at a node only while it is certainly nowhere else, and with one

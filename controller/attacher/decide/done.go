@@ -14,7 +14,7 @@ import (
 const movedTries = 3
 
 // Start notes that a step has begun. From here on the volume may be where a call takes it.
-func (b *Book) Start(s Step, now time.Time) {
+func (b *Tracker) Start(s Step, now time.Time) {
 	r := b.records[s.UID]
 	if r == nil {
 		return
@@ -41,7 +41,7 @@ func (b *Book) Start(s Step, now time.Time) {
 
 // Done takes the end of a step, after all objects seen meanwhile and answers of writes. It returns
 // the volumes that need new decisions.
-func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
+func (b *Tracker) Done(s Step, result Result, now time.Time) []VolumeID {
 	r := b.records[s.UID]
 	if r == nil {
 		return nil
@@ -79,7 +79,7 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 
 // answered takes in the driver's news from the end of a publish or an unpublish, and returns the
 // volumes that are tried again for it.
-func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
+func (b *Tracker) answered(r *record, result Result, now time.Time) []VolumeID {
 	switch code := result.Failed.Code; {
 	case result.Failed.IsZero():
 		return b.press.succeeded()
@@ -89,7 +89,7 @@ func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
 	return nil
 }
 
-func (b *Book) published(r *record, s Step, result Result, now time.Time) {
+func (b *Tracker) published(r *record, s Step, result Result, now time.Time) {
 	r.secret = false
 	if !result.Failed.IsZero() {
 		r.doubted = r.doubted || !Rejected(result.Failed.Code)
@@ -107,7 +107,7 @@ func (b *Book) published(r *record, s Step, result Result, now time.Time) {
 
 // unpublished returns the volume of an attachment that has waited for room at the node, if there is
 // room now.
-func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (VolumeID, bool) {
+func (b *Tracker) unpublished(r *record, s Step, result Result, now time.Time) (VolumeID, bool) {
 	r.secret = false
 	if result.Failed.IsZero() {
 		r.evidence, r.proved, r.context, r.atID = Absent, true, nil, ""
@@ -125,7 +125,7 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 
 // layGhosts forgets the gone attachments of a volume that may have left it where an unpublish has
 // just succeeded.
-func (b *Book) layGhosts(r *record, nodeID string) {
+func (b *Tracker) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
 		if ghost.gone && ghost.Node == r.Node && ghost.volumeID() == nodeID {
 			b.drop(ghost)

@@ -33,7 +33,7 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 			d.see(attached("a"), c.a)
 			if c.listed {
 				d.pass(time.Second)
-				d.book.Sighted(c.a.UID, false, d.now)
+				d.tracker.Sighted(c.a.UID, false, d.now)
 			}
 			d.offers(c.want...)
 		})
@@ -65,7 +65,7 @@ func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 			d.see(attached("c", deleting))
 			d.does("unpublish va-c id-c", ok)
 			d.does("release va-c", ok)
-			d.book.Lose("uid-c", d.now)
+			d.tracker.Lose("uid-c", d.now)
 			d.pass(time.Second)
 			d.does("publish va-a id-a", ok)
 			d.see(attached("a", young))
@@ -75,9 +75,9 @@ func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 			d := newDesk(t)
 			c.play(d)
 			d.see(wanted("b", young))
-			d.book.Next(handle, d.now) // from here on it waits
+			d.tracker.Next(handle, d.now) // from here on it waits
 			d.pass(time.Minute)
-			steps, _ := d.book.Next(handle, d.now)
+			steps, _ := d.tracker.Next(handle, d.now)
 			for _, s := range steps {
 				if s.Name == "va-b" && text(s) == c.want {
 					return
@@ -96,7 +96,7 @@ func TestPublishedAnewAtTheNewID(t *testing.T) {
 	d.see(attached("a"))
 	d.see(attached("a", moves))
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.does("unpublish va-a id-a", ok)
 	d.offers("stamp va-a id-a2")
 }
@@ -107,7 +107,7 @@ func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", moves))
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.does("unpublish va-a id-a", ok)
 	d.see(wanted("b"))
 	d.offers("stamp va-b id-b")
@@ -149,7 +149,7 @@ func TestSecretIsReadForEachCall(t *testing.T) {
 	d.does("read-secret va-a", ok)
 	d.does("unpublish va-a id-a", ok)
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.offers("read-secret va-a")
 
 	d = newDesk(t)
@@ -181,7 +181,7 @@ func TestListedBeforeALook(t *testing.T) {
 	before := d.now
 	d.pass(time.Second)
 	d.does("look va-a id-a", decide.Result{There: true})
-	if d.book.Sighted("uid-a", false, before) != nil {
+	if d.tracker.Sighted("uid-a", false, before) != nil {
 		t.Error("the list from before the look is believed")
 	}
 	d.offers("release va-a")

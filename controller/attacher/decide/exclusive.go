@@ -52,7 +52,7 @@ func (p *pass) adopt() {
 
 // attachmentName is the name that Kubernetes gives the attachment of a volume
 // at a node.
-func (b *Book) attachmentName(id VolumeID, node string) string {
+func (b *Tracker) attachmentName(id VolumeID, node string) string {
 	return ledger.AttachmentName(ledger.VolumeID{Driver: b.rules.Driver, Handle: string(id)}, ledger.NodeName(node))
 }
 

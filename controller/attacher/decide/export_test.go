@@ -3,4 +3,4 @@
 package decide
 
 // Looked is how many records, and volumes by their names, were looked at so far.
-func (b *Book) Looked() int { return b.looked }
+func (b *Tracker) Looked() int { return b.looked }

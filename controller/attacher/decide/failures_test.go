@@ -22,10 +22,10 @@ func TestSuccessForgetsFailures(t *testing.T) {
 	d.does("publish va-a id-a", ok)
 	d.see(attached("a"))
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.pass(time.Second / 2)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.wakes(time.Second / 2)
 }
 
@@ -126,7 +126,7 @@ func TestUnpublishEndsDoubt(t *testing.T) {
 	d.see(attached("b", deleting))
 	d.does("unpublish va-b id-b", ok)
 	d.does("release va-b", ok)
-	d.book.Lose("uid-b", d.now)
+	d.tracker.Lose("uid-b", d.now)
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.see(stamped("a", late, deleting, wantedAgain))
 	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
@@ -150,7 +150,7 @@ func TestWaysFailOnTheirOwn(t *testing.T) {
 	d.see(attached("b", deleting))
 	d.does("unpublish va-b id-b", ok)
 	d.does("release va-b", ok)
-	d.book.Lose("uid-b", d.now)
+	d.tracker.Lose("uid-b", d.now)
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.wakes(time.Second)
 }
@@ -188,7 +188,7 @@ func TestToldAgain(t *testing.T) {
 	d.offers()
 	d.pass(time.Second)
 	s := d.starts("unpublish va-a id-a")
-	d.book.Lose("uid-b", d.now)
+	d.tracker.Lose("uid-b", d.now)
 	d.ends(s, ok)
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.offers("report-attach va-a: Internal")
@@ -229,7 +229,7 @@ func TestListedAfterUnpublish(t *testing.T) {
 	d.does("unpublish va-a id-a", ok)
 	d.offers("release va-a")
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.does("unpublish va-a id-a", failed(codes.Unavailable))
 	d.offers("report-detach va-a: Unavailable")
 	d.pass(time.Second)
@@ -306,8 +306,8 @@ func TestOwnWriteComesToLight(t *testing.T) {
 func TestGoneFromNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.NodeID, a.TargetID = "", "" }))
-	d.book.Lose("uid-a", d.now)
-	if d.book.Knows("uid-a") {
-		t.Error("still in the book")
+	d.tracker.Lose("uid-a", d.now)
+	if d.tracker.Knows("uid-a") {
+		t.Error("still in the tracker")
 	}
 }

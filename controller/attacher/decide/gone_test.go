@@ -19,11 +19,11 @@ import (
 func TestLostTwice(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
-	if got := d.book.Lose("uid-a", d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
+	if got := d.tracker.Lose("uid-a", d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
 		t.Errorf("something new about %q, want the volume", got)
 	}
 	d.pass(time.Minute)
-	if got := d.book.Lose("uid-a", d.now); got != nil {
+	if got := d.tracker.Lose("uid-a", d.now); got != nil {
 		t.Errorf("something new about %q, want nothing", got)
 	}
 	d.offers()
@@ -35,7 +35,7 @@ func TestLostTwice(t *testing.T) {
 func TestGhostBacksOff(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.pass(2 * time.Minute)
 	d.does("unpublish va-a id-a", failed(codes.Internal))
 	d.offers()
@@ -46,8 +46,8 @@ func TestGhostBacksOff(t *testing.T) {
 	d.pass(2 * time.Second)
 	d.does("unpublish va-a id-a", ok)
 	d.offers()
-	if d.book.Knows("uid-a") || d.book.Len() != 0 {
-		t.Error("an attachment that is gone is still in the book once its volume is unpublished")
+	if d.tracker.Knows("uid-a") || d.tracker.Len() != 0 {
+		t.Error("an attachment that is gone is still in the tracker once its volume is unpublished")
 	}
 }
 
@@ -57,10 +57,10 @@ func TestLostWithACallUnderWay(t *testing.T) {
 	for name, order := range map[string]func(d *desk){
 		"the other one was there before": func(d *desk) {
 			d.see(stamped("a", named("other")))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		},
 		"the other one comes after": func(d *desk) {
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 			d.see(stamped("a", named("other")))
 		},
 	} {
@@ -71,7 +71,7 @@ func TestLostWithACallUnderWay(t *testing.T) {
 			order(d)
 			d.offers()
 			d.ends(s, ok)
-			if d.book.Knows("uid-a") {
+			if d.tracker.Knows("uid-a") {
 				t.Error("the attachment that is gone is not in the hands of the other one")
 			}
 			d.see(wanted("b"))
@@ -86,9 +86,9 @@ func TestInheritedDoubt(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
 	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(wanted("a", named("next")))
-	if d.book.Knows("uid-a") {
+	if d.tracker.Knows("uid-a") {
 		t.Error("the one that is gone still answers for the volume, too")
 	}
 	d.see(stamped("a", named("next"), deleting, wantedAgain))
@@ -106,7 +106,7 @@ func TestUnplacedByName(t *testing.T) {
 	d := newDesk(t)
 	d.see(unplaced, stamped("b", func(b *decide.Attachment) { b.Created = epoch.Add(time.Second) }))
 	d.offers()
-	if got := d.book.Lose("uid-"+name, d.now); !slices.Contains(got, handle) {
+	if got := d.tracker.Lose("uid-"+name, d.now); !slices.Contains(got, handle) {
 		t.Errorf("it is gone: something new about %q, want the volume among it", got)
 	}
 
@@ -119,7 +119,7 @@ func TestUnplacedByName(t *testing.T) {
 
 	d = newDesk(t)
 	d.see(attached("a", named(name)), stamped("b"))
-	if got := d.book.Lose("uid-"+name, d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
+	if got := d.tracker.Lose("uid-"+name, d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
 		t.Errorf("its volume was known: something new about %q, want the volume, once", got)
 	}
 }
@@ -139,24 +139,24 @@ func TestUnplacedInOrder(t *testing.T) {
 	d.pass(20 * time.Second)
 	slices.Sort(names)
 	for range 20 {
-		steps, _ := d.book.Next(handle, d.now)
+		steps, _ := d.tracker.Next(handle, d.now)
 		if len(steps) != 1 || !strings.Contains(steps[0].Reason.Message, names[0]) {
 			t.Fatalf("it is told %v, want that it waits for %s", steps, names[0])
 		}
 	}
 }
 
-// An unpublish for another attachment of the node ends a publication, and it leaves the book.
+// An unpublish for another attachment of the node ends a publication, and it leaves the tracker.
 func TestUnpublishLaysGhosts(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	other := func(a *decide.Attachment) { a.Name, a.UID, a.TargetID = "next", "uid-next", "id-a2" }
 	d.see(stamped("a", other, func(a *decide.Attachment) { a.NodeID = "id-a2" }))
 	d.see(stamped("a", other)) // a person knows better: the volume is at id-a
 	d.see(stamped("a", other, deleting))
 	d.does("unpublish next id-a", ok)
-	if d.book.Knows("uid-a") {
+	if d.tracker.Knows("uid-a") {
 		t.Error("the attachment that is gone is still thought to have the volume at its node")
 	}
 }
@@ -165,7 +165,7 @@ func TestUnpublishLaysGhosts(t *testing.T) {
 func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.offers()
 	d.wakes(2 * time.Minute)
 	d.see(wanted("c"))
@@ -176,8 +176,8 @@ func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), attached("b"))
-	d.book.Lose("uid-a", d.now)
-	d.book.Lose("uid-b", d.now)
+	d.tracker.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-b", d.now)
 	d.offers()
 	d.wakes(2 * time.Minute)
 	d.pass(2 * time.Minute)
@@ -188,7 +188,7 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	d := newDesk(t)
 	d.see(attached("a", at(2)))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(wanted("b", at(1)))
 	d.offers("report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached")
 	d.see(wanted("c", at(2)))
@@ -205,7 +205,7 @@ func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 			a.Volume, a.Exclusive = "", false
 			a.NoPublish.Message, a.NoUnpublish.Message = "no PersistentVolume", "no PersistentVolume"
 		}))
-		d.book.Lose("uid-"+name, d.now)
+		d.tracker.Lose("uid-"+name, d.now)
 		d.see(wanted("b"))
 		return d
 	}
@@ -220,10 +220,10 @@ func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(stamped("b", deleting, func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a", "id-a" }))
 	d.does("unpublish va-b id-a", ok)
-	if !d.book.Knows("uid-a") {
+	if !d.tracker.Knows("uid-a") {
 		t.Error("what may be at node a is forgotten")
 	}
 }
@@ -233,10 +233,10 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	d := newDesk(t)
 	d.see(attached("a"))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(stamped("a", named("next"), other, deleting))
 	d.does("unpublish next id-a2", ok)
-	if !d.book.Knows("uid-a") {
+	if !d.tracker.Knows("uid-a") {
 		t.Error("what may be at the machine id-a is forgotten")
 	}
 }
@@ -248,11 +248,11 @@ func TestGhostThatStays(t *testing.T) {
 	for name, play := range map[string]func(d *desk){
 		"no call can be put together": func(d *desk) {
 			d.see(attached("a", func(a *decide.Attachment) { a.NoUnpublish.Message = "no Secret" }))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		},
 		"another one has it there": func(d *desk) {
 			d.see(attached("a"))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 			d.see(attached("a", named("next"), second))
 			d.see(attached("a", named("next"), second, func(a *decide.Attachment) { a.NodeID = "id-a" })) // a person knows better
 		},
@@ -262,7 +262,7 @@ func TestGhostThatStays(t *testing.T) {
 			play(d)
 			d.pass(time.Hour)
 			d.offers()
-			if !d.book.Knows("uid-a") {
+			if !d.tracker.Knows("uid-a") {
 				t.Error("it is forgotten")
 			}
 		})
@@ -273,7 +273,7 @@ func TestGhostThatStays(t *testing.T) {
 func TestGhostOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(attached("b", shared), wanted("c", shared))
 	d.offers("stamp va-c id-c")
 	d.wakes(2 * time.Minute)
@@ -285,8 +285,8 @@ func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	for _, transitions := range []int64{0, 2} {
 		d := newDesk(t)
 		d.see(wanted("a", func(a *decide.Attachment) { a.Transitions = transitions }), unplaced)
-		d.book.Lose("uid-a", d.now)
-		if got := d.book.Lose("uid-"+name, d.now); slices.Contains(got, handle) {
+		d.tracker.Lose("uid-a", d.now)
+		if got := d.tracker.Lose("uid-"+name, d.now); slices.Contains(got, handle) {
 			t.Errorf("with %d transitions there is something new about %q", transitions, got)
 		}
 	}
@@ -301,7 +301,7 @@ func TestVolumeStaysKnown(t *testing.T) {
 		t.Errorf("something new about %q, want the volume", got)
 	}
 	d.see(stamped("b", shared, func(b *decide.Attachment) { b.Created = epoch.Add(-time.Second) }))
-	steps, _ := d.book.Next(handle, d.now)
+	steps, _ := d.tracker.Next(handle, d.now)
 	for _, s := range steps {
 		if s.Do == decide.Publish {
 			t.Errorf("published at a second node: %s", text(s))
@@ -335,7 +335,7 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 			d := newDesk(t)
 			d.see(attached("a", at(0, "uid-a")), stamped("b", at(1, "uid-b"), beside))
 			c.play(d)
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 			d.see(wanted("a", at(2, "uid-a2")))
 			d.offers(c.then...)
 			if c.then == nil {
@@ -365,7 +365,7 @@ func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 			d.see(attached("a", at(0, "uid-a")), stamped("b", at(1, "uid-b"), beside))
 			d.does("publish va-b id-b", ok)
 			d.see(attached("b", at(1, "uid-b"), beside))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 			d.see(wanted("a", at(2, "uid-a2")))
 			d.see(wanted("a", at(2, "uid-a2"), can))
 			d.offers()

@@ -32,7 +32,7 @@ type move struct {
 func do(a Action) move { return move{do: a} }
 
 type pass struct {
-	*Book
+	*Tracker
 	together
 	v     *volume
 	now   time.Time
@@ -43,12 +43,12 @@ type pass struct {
 // Next returns a volume's present steps, of different attachments, which may run in parallel, and
 // when to call again if nothing is seen until then (zero: never). A step counts as begun after
 // Start; an unstarted step is offered again.
-func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
+func (b *Tracker) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	v := b.volumes[id]
 	if v == nil {
 		return nil, time.Time{}
 	}
-	p := &pass{Book: b, v: v, now: now}
+	p := &pass{Tracker: b, v: v, now: now}
 	p.survey()
 	p.adopt()
 	for r := range p.each(slices.Values(v.records)) {
@@ -130,7 +130,7 @@ func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	return move{why: r.cause, wake: r.until}, true
 }
 
-// note keeps the books of a driver without ControllerPublishVolume: every
+// note records the attachments of a driver without ControllerPublishVolume: every
 // attachment is attached. Finalizers are left alone.
 func (p *pass) note(r *record) move {
 	if r.Attached || r.Deleting {

@@ -21,9 +21,9 @@ func TestDriverThatPublishesNothing(t *testing.T) {
 	d.does("mark-attached va-a", ok)
 	d.see(wanted("a", func(a *decide.Attachment) { a.Attached = true }))
 	d.offers()
-	d.book.Lose("uid-a", d.now)
-	if d.book.Knows("uid-a") {
-		t.Error("what is gone is still in the book")
+	d.tracker.Lose("uid-a", d.now)
+	if d.tracker.Knows("uid-a") {
+		t.Error("what is gone is still in the tracker")
 	}
 }
 
@@ -40,10 +40,10 @@ func TestVolumeComesToLight(t *testing.T) {
 	next := func(a *decide.Attachment) { a.Name, a.UID = "next", "uid-next" }
 	d := newDesk(t)
 	d.see(attached("a"))
-	d.book.Lose("uid-a", d.now)
+	d.tracker.Lose("uid-a", d.now)
 	d.see(wanted("a", next, func(a *decide.Attachment) { a.Volume = "" }))
 	d.see(wanted("a", next))
-	if d.book.Knows("uid-a") {
+	if d.tracker.Knows("uid-a") {
 		t.Error("the one that is gone still answers for the volume, too")
 	}
 }

@@ -44,7 +44,7 @@ type pushBack struct {
 }
 
 // Crowded says whether the driver pushes all back: a push-back for one volume is for all.
-func (b *Book) Crowded() bool { return b.press.crowded }
+func (b *Tracker) Crowded() bool { return b.press.crowded }
 
 // pushedBack notes that a call has ended with a code that PushesBack, after the backoff has been
 // set.

@@ -62,7 +62,7 @@ func TestWhoIsACrowd(t *testing.T) {
 		"three that are refused":      {3, codes.Internal, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := crowded(t, c.n, c.code, c.oneNode).book.Crowded(); got != c.want {
+			if got := crowded(t, c.n, c.code, c.oneNode).tracker.Crowded(); got != c.want {
 				t.Errorf("a crowd: %v, want %v", got, c.want)
 			}
 		})
@@ -76,7 +76,7 @@ func TestSuccessEndsAStreak(t *testing.T) {
 	d.pushedBack(2, false, codes.OK)
 	d.see(inCrowd(3, false))
 	d.pushedBack(3, false, codes.Unavailable)
-	if d.book.Crowded() {
+	if d.tracker.Crowded() {
 		t.Error("three that were pushed back are a crowd, with a success in between")
 	}
 }
@@ -86,7 +86,7 @@ func TestDeletionLeavesAStreak(t *testing.T) {
 	d.see(inCrowd(0, false, deleting))
 	d.see(inCrowd(3, false))
 	d.pushedBack(3, false, codes.Unavailable)
-	if d.book.Crowded() {
+	if d.tracker.Crowded() {
 		t.Error("two that were pushed back are a crowd, with one that is being deleted")
 	}
 }
@@ -97,28 +97,28 @@ func TestWhenACrowdEnds(t *testing.T) {
 	for i := range 3 {
 		d.see(inCrowd(i, false))
 	}
-	if !d.book.Crowded() {
+	if !d.tracker.Crowded() {
 		t.Error("a crowd is none any more since it was seen again")
 	}
 	for i := range 3 {
-		if !d.book.Crowded() {
+		if !d.tracker.Crowded() {
 			t.Errorf("no crowd with %d of it left", 3-i)
 		}
 		d.see(inCrowd(i, false, deleting))
 	}
-	if d.book.Crowded() {
+	if d.tracker.Crowded() {
 		t.Error("a crowd of which all are being deleted")
 	}
 
 	d = crowded(t, 3, codes.Unavailable, false)
 	for i := range 3 {
 		a := inCrowd(i, false)
-		if !d.book.Crowded() {
+		if !d.tracker.Crowded() {
 			t.Errorf("no crowd with %d of it left", 3-i)
 		}
-		d.book.Lose(a.UID, d.now)
+		d.tracker.Lose(a.UID, d.now)
 	}
-	if d.book.Crowded() {
+	if d.tracker.Crowded() {
 		t.Error("a crowd of which all are gone")
 	}
 }
@@ -131,7 +131,7 @@ func TestTwoForASuccess(t *testing.T) {
 	if want := []decide.VolumeID{disk(3), disk(0), disk(1)}; !slices.Equal(got, want) {
 		t.Errorf("there is something new about %q, want %q", got, want)
 	}
-	if d.book.Crowded() {
+	if d.tracker.Crowded() {
 		t.Error("a crowd, and a call has succeeded")
 	}
 	if got, want := d.pushedBack(0, false, codes.OK), []decide.VolumeID{disk(0), disk(2), disk(4)}; !slices.Equal(got, want) {
@@ -154,7 +154,7 @@ func TestACrowdIsProbed(t *testing.T) {
 	due := func() (first time.Duration, others int) {
 		first = time.Hour
 		for i := range 3 {
-			_, wake := d.book.Next(disk(i), d.now)
+			_, wake := d.tracker.Next(disk(i), d.now)
 			if wait := wake.Sub(d.now); wait <= 30*time.Second {
 				first = min(first, wait)
 			} else {
@@ -216,16 +216,16 @@ func TestRoom(t *testing.T) {
 			refuse(d, 1)
 			d.see(inCrowd(1, true, deleting))
 			d.ends(d.startsOf("disk-1", "unpublish va-a-disk-1 id-a"), ok)
-			d.book.Lose(inCrowd(1, true).UID, d.now)
+			d.tracker.Lose(inCrowd(1, true).UID, d.now)
 		}, []decide.VolumeID{"disk-9"}},
 		"gone, and its deletion was never seen": {func(d *desk) {
 			refuse(d, 1)
-			d.book.Lose(inCrowd(1, true).UID, d.now)
+			d.tracker.Lose(inCrowd(1, true).UID, d.now)
 		}, []decide.VolumeID{"disk-9"}},
 		"gone before it was refused, and another one answers for it": {func(d *desk) {
 			d.see(inCrowd(1, true))
 			s := d.startsOf("disk-1", "publish va-a-disk-1 id-a")
-			d.book.Lose(s.UID, d.now)
+			d.tracker.Lose(s.UID, d.now)
 			d.ends(s, failed(codes.ResourceExhausted))
 			d.see(inCrowd(1, true, named("next")))
 		}, []decide.VolumeID{"disk-9"}},
@@ -266,10 +266,10 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	if !slices.Equal(got, []decide.VolumeID{handle}) {
 		t.Errorf("there is something new about %q, want the volume", got)
 	}
-	if got := d.book.Done(decide.Step{Do: decide.Publish, UID: "nobody"}, ok, d.now); got != nil {
+	if got := d.tracker.Done(decide.Step{Do: decide.Publish, UID: "nobody"}, ok, d.now); got != nil {
 		t.Errorf("the end of a step of nobody says something new about %q", got)
 	}
-	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
+	d.tracker.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
 // An attachment that others' success had tried again, and that is pushed back once more, waits no
@@ -290,7 +290,7 @@ func TestEased(t *testing.T) {
 			want = []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}
 		}
 		for i := range want {
-			if steps, wake := d.book.Next(disk(i), d.now); wake.Sub(d.now) > want[i] || n > 9 && wake.Sub(d.now) != want[i] {
+			if steps, wake := d.tracker.Next(disk(i), d.now); wake.Sub(d.now) > want[i] || n > 9 && wake.Sub(d.now) != want[i] {
 				t.Fatalf("after %d successes disk %d waits for %s, want %s: %v", n+1, i, wake.Sub(d.now), want[i], steps)
 			}
 		}
@@ -305,7 +305,7 @@ func TestEasedOnTheOtherWay(t *testing.T) {
 	d.pushedBack(9, false, codes.OK)
 	d.see(attached("z", of(disk(0)), func(a *decide.Attachment) { a.Created = epoch.Add(-time.Second) }))
 	d.ends(d.startsOf(disk(0), "unpublish va-n0-disk-0 id-n0"), failed(codes.Unavailable))
-	if _, wake := d.book.Next(disk(0), d.now); !wake.Equal(d.now.Add(time.Second)) {
+	if _, wake := d.tracker.Next(disk(0), d.now); !wake.Equal(d.now.Add(time.Second)) {
 		t.Errorf("it is tried again at %s, and it is %s, want a second later", wake, d.now)
 	}
 }
@@ -318,7 +318,7 @@ func TestUnpublishesAreOfACrowd(t *testing.T) {
 		d.ends(d.startsOf(disk(i), "unpublish "+a.Name+" "+a.NodeID), failed(codes.Unavailable))
 		d.pass(time.Second)
 	}
-	if !d.book.Crowded() {
+	if !d.tracker.Crowded() {
 		t.Error("four unpublishes that were pushed back are no crowd")
 	}
 	d.pass(time.Minute)
@@ -335,11 +335,11 @@ func TestTheForgottenHaveNoTurn(t *testing.T) {
 	d.pass(time.Minute)
 	first := inCrowd(0, false)
 	s := d.startsOf(disk(0), "publish "+first.Name+" "+first.NodeID)
-	d.book.Lose(first.UID, d.now)
+	d.tracker.Lose(first.UID, d.now)
 	d.see(stamped(first.Node, of(disk(0)), named("next")))
 	d.ends(s, failed(codes.Unavailable))
-	if d.book.Knows(first.UID) {
-		t.Fatal("the attachment that is gone is still in the book")
+	if d.tracker.Knows(first.UID) {
+		t.Fatal("the attachment that is gone is still in the tracker")
 	}
 	second := inCrowd(1, false)
 	got := d.ends(d.startsOf(disk(1), "publish "+second.Name+" "+second.NodeID), ok)
@@ -382,7 +382,7 @@ func TestEasedAndRefused(t *testing.T) {
 	d.see(inCrowd(9, false))
 	d.pushedBack(9, false, codes.OK)
 	d.pushedBack(0, false, codes.Internal)
-	if _, wake := d.book.Next(disk(0), d.now); !wake.Equal(d.now.Add(2 * time.Second)) {
+	if _, wake := d.tracker.Next(disk(0), d.now); !wake.Equal(d.now.Add(2 * time.Second)) {
 		t.Errorf("it is tried again at %s, and it is %s, want two seconds later", wake, d.now)
 	}
 }

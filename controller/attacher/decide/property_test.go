@@ -142,7 +142,7 @@ func (w *world) sight() {
 		return
 	}
 	for _, o := range w.objects {
-		w.book.Sighted(o.uid, w.at(o.nodeID), w.now)
+		w.tracker.Sighted(o.uid, w.at(o.nodeID), w.now)
 	}
 	w.logf("the driver lists %v", slices.Sorted(maps.Keys(w.published)))
 }
@@ -234,10 +234,10 @@ func (w *world) finish(i, outcome int) {
 	c := w.running[i]
 	w.running = slices.Delete(w.running, i, i+1)
 	if c.step.Do.Call() {
-		w.book.Done(c.step, w.answer(c, outcome), w.now)
+		w.tracker.Done(c.step, w.answer(c, outcome), w.now)
 		return
 	}
-	w.book.Done(c.step, w.write(c, outcome), w.now)
+	w.tracker.Done(c.step, w.write(c, outcome), w.now)
 }
 
 func (w *world) finishLingering(i int, effect bool) {
@@ -288,7 +288,7 @@ func (w *world) write(c call, outcome int) decide.Result {
 	o := w.objects[s.Name]
 	if o == nil || o.uid != s.UID {
 		w.logf("< %s %s: gone", s.Do, s.Name)
-		w.book.Lose(s.UID, w.now)
+		w.tracker.Lose(s.UID, w.now)
 		return decide.Result{Failed: decide.Reason{Message: "not found"}, Moved: true}
 	}
 	if outcome == 1 || outcome == 2 {

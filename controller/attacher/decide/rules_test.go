@@ -27,8 +27,8 @@ func TestRulesAreChecked(t *testing.T) {
 		if bad.Validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}
-		if _, err := decide.NewBook(bad); err == nil {
-			t.Errorf("%s: a book is made", name)
+		if _, err := decide.NewTracker(bad); err == nil {
+			t.Errorf("%s: a tracker is made", name)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestWhenToLook(t *testing.T) {
 			d.see(attached("a"))
 			d.see(attached("a", deleting, wantedAgain))
 			d.pass(time.Second)
-			d.book.Sighted("uid-a", false, d.now)
+			d.tracker.Sighted("uid-a", false, d.now)
 		}, "unpublish va-a id-a"},
 		"the driver did not know": {func(d *desk) {
 			d.see(attached("a"))
@@ -163,7 +163,7 @@ func TestMigrationBothWays(t *testing.T) {
 	d.does("publish va-b id-b", ok)
 	d.see(attached("b", target))
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.offers("publish va-a id-a")
 
 	for name, other := range map[string]func(*decide.Attachment){
@@ -174,7 +174,7 @@ func TestMigrationBothWays(t *testing.T) {
 	} {
 		d := newDesk(t)
 		d.see(attached("a", func(a *decide.Attachment) { a.Transitions = 2 }), stamped("b", func(a *decide.Attachment) { a.Transitions = 2 }, other))
-		steps, _ := d.book.Next(handle, d.now)
+		steps, _ := d.tracker.Next(handle, d.now)
 		for _, s := range steps {
 			if s.Do == decide.Publish {
 				t.Errorf("%s: published beside the volume's place", name)
@@ -237,7 +237,7 @@ func TestFence(t *testing.T) {
 		"an attachment has them": {func(d *desk) { d.see(wanted("a", at(2), deleting, func(a *decide.Attachment) { a.Kept = true })) }, refused},
 		"it had them, and is gone": {func(d *desk) {
 			d.see(wanted("a", at(2)))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, "stamp va-b id-b"},
 		"an attachment has got them": {func(d *desk) {
 			d.see(wanted("a", at(0)))
@@ -245,31 +245,31 @@ func TestFence(t *testing.T) {
 		}, refused},
 		"it is gone, and has left the volume": {func(d *desk) {
 			d.see(attached("a", at(2)))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, waits},
 		"it is gone and has left the volume, and a detach there has failed": {func(d *desk) {
 			d.see(attached("a", at(2)))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 			d.pass(2 * time.Minute)
 			d.does("unpublish va-a id-a", failed(codes.Internal))
 		}, waits + ", which failed: Internal"},
 		"one that is gone has left the volume, and another has them": {func(d *desk) {
 			d.see(attached("a", at(2)), wanted("c", at(2), deleting, func(a *decide.Attachment) { a.Kept = true }))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, refused},
 		"it is gone, and left nothing": {func(d *desk) {
 			d.see(attached("a", at(2)), attached("a", at(2), deleting))
 			d.does("unpublish va-a id-a", ok)
 			d.does("release va-a", ok)
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, "stamp va-b id-b"},
 		"none had any": {func(d *desk) {
 			d.see(wanted("a", at(0)))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, "stamp va-b id-b"},
 		"the same": {func(d *desk) {
 			d.see(wanted("a", at(1)))
-			d.book.Lose("uid-a", d.now)
+			d.tracker.Lose("uid-a", d.now)
 		}, "stamp va-b id-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,18 +295,18 @@ func TestWhatIsListed(t *testing.T) {
 	d.see(attached("a"))
 	before := d.now
 	d.pass(time.Second)
-	if got := d.book.Sighted("uid-a", false, d.now); len(got) != 1 || got[0] != handle {
+	if got := d.tracker.Sighted("uid-a", false, d.now); len(got) != 1 || got[0] != handle {
 		t.Errorf("something new about %q, want the volume", got)
 	}
 	s := d.starts("publish va-a id-a")
 	d.pass(time.Second)
-	if d.book.Sighted("uid-a", false, d.now) != nil {
+	if d.tracker.Sighted("uid-a", false, d.now) != nil {
 		t.Error("believed with a call under way")
 	}
 	d.pass(time.Second)
 	d.ends(s, ok)
 	for _, asOf := range []time.Time{before, d.now.Add(-time.Second), d.now} {
-		if d.book.Sighted("uid-a", false, asOf) != nil {
+		if d.tracker.Sighted("uid-a", false, asOf) != nil {
 			t.Errorf("believed as of %s, and a call has ended at %s", asOf, d.now)
 		}
 	}
@@ -315,14 +315,14 @@ func TestWhatIsListed(t *testing.T) {
 	s = d.starts("unpublish va-a id-a")
 	d.pass(time.Second)
 	d.ends(s, failed(codes.Internal))
-	if d.book.Sighted("uid-a", true, d.now) != nil || d.book.Sighted("uid-b", true, d.now) != nil {
+	if d.tracker.Sighted("uid-a", true, d.now) != nil || d.tracker.Sighted("uid-b", true, d.now) != nil {
 		t.Error("believed as of the end of the call, or of nobody")
 	}
 	d.pass(time.Second / 2)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.wakes(time.Second / 2)
-	d.book.Lose("uid-a", d.now)
-	if d.book.Sighted("uid-a", true, d.now) != nil {
+	d.tracker.Lose("uid-a", d.now)
+	if d.tracker.Sighted("uid-a", true, d.now) != nil {
 		t.Error("believed of an attachment that is gone")
 	}
 }
@@ -333,9 +333,9 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.see(stamped("a"))
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.pass(time.Second / 4)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.wakes(time.Second * 3 / 4)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.offers("publish va-a id-a")
 }
 
@@ -355,7 +355,7 @@ func TestListedWhereItIsAttached(t *testing.T) {
 	d.see(attached("a", func(a *decide.Attachment) { a.AttachError.Message = "old" }))
 	d.does("mark-attached va-a", refused)
 	d.pass(time.Second / 4)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.offers()
 	d.wakes(time.Second * 3 / 4)
 }
@@ -366,7 +366,7 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.see(stamped("a", deleting))
 	d.does("unpublish va-a id-a", failed(codes.Internal))
 	d.pass(time.Second / 4)
-	d.book.Sighted("uid-a", true, d.now)
+	d.tracker.Sighted("uid-a", true, d.now)
 	d.wakes(time.Second * 3 / 4)
 }
 
@@ -378,7 +378,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	d.see(stamped("a", late))
 	d.does("publish va-a id-a", ok)
 	d.pass(time.Second)
-	d.book.Sighted("uid-a", false, d.now)
+	d.tracker.Sighted("uid-a", false, d.now)
 	d.see(wanted("b"))
 	d.offers("publish va-a id-a")
 
@@ -403,7 +403,7 @@ func TestWhoGoesFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			d.see(wanted("b", late), wanted("c", other.change))
-			steps, _ := d.book.Next(handle, d.now)
+			steps, _ := d.tracker.Next(handle, d.now)
 			var nodes []string
 			for _, s := range steps {
 				if s.Do == decide.Stamp {

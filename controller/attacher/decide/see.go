@@ -9,7 +9,7 @@ import (
 
 // See takes in an attachment as the API has it. The caller holds back outdated states. It returns
 // the volumes that need new decisions.
-func (b *Book) See(a Attachment, now time.Time) []VolumeID {
+func (b *Tracker) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
 	if r == nil {
 		return b.meet(a, now)
@@ -44,8 +44,8 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	return append(waiting, before, after)
 }
 
-// meet takes an attachment that is new to the Book.
-func (b *Book) meet(a Attachment, now time.Time) []VolumeID {
+// meet takes an attachment that is new to the Tracker.
+func (b *Tracker) meet(a Attachment, now time.Time) []VolumeID {
 	r := &record{Attachment: a, watched: !a.Deleting, evidence: Unknown}
 	if !a.Stamped && !a.Attached {
 		r.evidence = Absent // no process publishes before the finalizer is on
@@ -83,7 +83,7 @@ func (r *record) learn(a *Attachment) {
 
 // inherit takes over the knowledge of gone attachments of the same volume at the same node: the new
 // one answers for them.
-func (b *Book) inherit(heir *record) {
+func (b *Tracker) inherit(heir *record) {
 	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
 		if ghost.gone && ghost.running == 0 && ghost.with(heir) {
 			b.bequeath(ghost, heir)
@@ -91,7 +91,7 @@ func (b *Book) inherit(heir *record) {
 	}
 }
 
-func (b *Book) bequeath(ghost, heir *record) {
+func (b *Tracker) bequeath(ghost, heir *record) {
 	if ghost.maybe() {
 		heir.left = heir.left || ghost.left || ghost.known()
 		heir.doubted, heir.proved = true, false
@@ -103,9 +103,9 @@ func (b *Book) bequeath(ghost, heir *record) {
 	b.drop(ghost)
 }
 
-// Lose takes in that an attachment has gone. Its remains stay in the Book until an unpublish, or a
+// Lose takes in that an attachment has gone. Its remains stay in the Tracker until an unpublish, or a
 // new attachment at the node.
-func (b *Book) Lose(uid string, now time.Time) []VolumeID {
+func (b *Tracker) Lose(uid string, now time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone {
 		return nil
@@ -121,7 +121,7 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 
 // matchByName are the volumes that wait for an attachment of an unknown volume, because its name
 // makes it theirs.
-func (b *Book) matchByName(r *record) []VolumeID {
+func (b *Tracker) matchByName(r *record) []VolumeID {
 	if r.Volume != "" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (b *Book) matchByName(r *record) []VolumeID {
 }
 
 // dropForgotten drops a gone attachment once all knowledge of it is outdated.
-func (b *Book) dropForgotten(r *record) {
+func (b *Tracker) dropForgotten(r *record) {
 	if !r.gone || r.running != 0 {
 		return
 	}
@@ -154,7 +154,7 @@ func (b *Book) dropForgotten(r *record) {
 
 // Sighted takes in an entry of the driver's list: whether it has an attachment's volume at the
 // attachment's node, as of a moment. It says nothing of an attachment with a later call.
-func (b *Book) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
+func (b *Tracker) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {
 		return nil

@@ -28,7 +28,7 @@ type together struct {
 }
 
 // each goes through records, and counts them: their number is the cost of a Next.
-func (b *Book) each(records iter.Seq[*record]) iter.Seq[*record] {
+func (b *Tracker) each(records iter.Seq[*record]) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for r := range records {
 			b.looked++

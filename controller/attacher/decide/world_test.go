@@ -66,7 +66,7 @@ type world struct {
 	ids       map[string]string // the driver's IDs of the nodes
 	looks     bool
 	now       time.Time
-	book      *decide.Book
+	tracker   *decide.Tracker
 	objects   map[string]*object // the API's truth, by name
 	lost      []string           // UIDs of gone objects, not delivered yet
 	published map[string]string  // the driver's truth, by node ID: the UID
@@ -118,7 +118,7 @@ func (w *world) restart() {
 		}
 	}
 	w.running, w.lost, w.blind, w.seen = nil, nil, w.leaks, map[string]bool{}
-	book, err := decide.NewBook(decide.Rules{
+	tracker, err := decide.NewTracker(decide.Rules{
 		Driver: driver, Publishes: true, Looks: w.looks,
 		Backoff: decide.Backoff{First: time.Second, Max: time.Minute},
 		Random:  func() float64 { return 0 },
@@ -126,7 +126,7 @@ func (w *world) restart() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.book = book
+	w.tracker = tracker
 	w.logf("process starts")
 	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
 		w.see(w.objects[name])
@@ -200,7 +200,7 @@ func (w *world) collect(o *object) {
 
 func (w *world) see(o *object) {
 	w.seen[o.uid] = true
-	w.book.See(decide.Attachment{
+	w.tracker.See(decide.Attachment{
 		Name: o.name, UID: o.uid, Node: o.node, Created: o.created,
 		Mark: fmt.Sprint(o.wanted, o.kept), Transitions: o.transitions,
 		Deleting: o.deleting, Stamped: o.stamped, Kept: o.kept, Attached: o.attached,
@@ -221,7 +221,7 @@ func (w *world) id(node string) string {
 // deliver lets the process see the API's state.
 func (w *world) deliver() {
 	for _, uid := range w.lost {
-		w.book.Lose(uid, w.now)
+		w.tracker.Lose(uid, w.now)
 	}
 	w.lost = nil
 	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
@@ -231,9 +231,9 @@ func (w *world) deliver() {
 
 // begin starts the process's next steps, and judges them.
 func (w *world) begin() time.Time {
-	steps, wake := w.book.Next(handle, w.now)
+	steps, wake := w.tracker.Next(handle, w.now)
 	for _, s := range steps {
-		w.book.Start(s, w.now)
+		w.tracker.Start(s, w.now)
 		o := w.objects[s.Name]
 		w.running = append(w.running, call{step: s, at: s.NodeID, unstamped: o != nil && o.uid == s.UID && !o.stamped})
 		w.logf("> %s %s %s %s", s.Do, s.Name, s.NodeID, s.Reason.Message)

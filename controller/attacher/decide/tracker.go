@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rules are the rules of a Book.
+// Rules are the rules of a Tracker.
 type Rules struct {
 	// Driver is the name of the CSI driver.
 	Driver string
@@ -45,9 +45,9 @@ type volume struct {
 	records []*record // sorted by name, UID
 }
 
-// Book is what the process knows of a driver's attachments. Its methods are
+// Tracker is what the process knows of a driver's attachments. Its methods are
 // serial.
-type Book struct {
+type Tracker struct {
 	rules   Rules
 	records map[string]*record // by UID
 	volumes map[VolumeID]*volume
@@ -63,12 +63,12 @@ type Book struct {
 	forgotten []string
 }
 
-// NewBook returns an empty Book.
-func NewBook(rules Rules) (*Book, error) {
+// NewTracker returns an empty Tracker.
+func NewTracker(rules Rules) (*Tracker, error) {
 	if err := rules.Validate(); err != nil {
 		return nil, err
 	}
-	return &Book{
+	return &Tracker{
 		rules: rules, records: map[string]*record{}, volumes: map[VolumeID]*volume{},
 		unplaced: map[string]*record{}, full: map[string]*record{},
 	}, nil
@@ -85,7 +85,7 @@ func key(a *Attachment) VolumeID {
 	return a.Volume
 }
 
-func (b *Book) link(r *record) {
+func (b *Tracker) link(r *record) {
 	id := key(&r.Attachment)
 	v := b.volumes[id]
 	if v == nil {
@@ -99,7 +99,7 @@ func (b *Book) link(r *record) {
 	}
 }
 
-func (b *Book) unlink(r *record) {
+func (b *Tracker) unlink(r *record) {
 	v := b.volumes[key(&r.Attachment)]
 	if v == nil {
 		return
@@ -111,7 +111,7 @@ func (b *Book) unlink(r *record) {
 	}
 }
 
-func (b *Book) drop(r *record) {
+func (b *Tracker) drop(r *record) {
 	b.unlink(r)
 	delete(b.records, r.UID)
 	b.notFull(r)
@@ -119,19 +119,19 @@ func (b *Book) drop(r *record) {
 	b.forgotten = append(b.forgotten, r.UID)
 }
 
-// Knows says whether the Book still has decisions to make for an attachment.
-func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
+// Knows says whether the Tracker still has decisions to make for an attachment.
+func (b *Tracker) Knows(uid string) bool { return b.records[uid] != nil }
 
-// Forgotten are the UIDs of attachments that the Book has forgotten since the last call; they may
+// Forgotten are the UIDs of attachments that the Tracker has forgotten since the last call; they may
 // be long gone.
-func (b *Book) Forgotten() []string {
+func (b *Tracker) Forgotten() []string {
 	list := b.forgotten
 	b.forgotten = nil
 	return list
 }
 
-// Len is the number of attachments in the Book.
-func (b *Book) Len() int { return len(b.records) }
+// Len is the number of attachments in the Tracker.
+func (b *Tracker) Len() int { return len(b.records) }
 
 func compareRecords(a, b *record) int {
 	if c := strings.Compare(a.Name, b.Name); c != 0 {
@@ -141,13 +141,13 @@ func compareRecords(a, b *record) int {
 }
 
 // isFull notes that a node had no room for an attachment.
-func (b *Book) isFull(r *record) { b.full[r.UID] = r }
+func (b *Tracker) isFull(r *record) { b.full[r.UID] = r }
 
-func (b *Book) notFull(r *record) { delete(b.full, r.UID) }
+func (b *Tracker) notFull(r *record) { delete(b.full, r.UID) }
 
 // room lets the attachment that has waited longest for room at a node try
 // again at once, and returns its volume.
-func (b *Book) room(node string) (VolumeID, bool) {
+func (b *Tracker) room(node string) (VolumeID, bool) {
 	var first *record
 	for _, r := range b.full {
 		if r.Node == node && (first == nil || longerWaiting(r, first) < 0) {

@@ -15,14 +15,14 @@ import (
 // of tickets.
 const placingsPerSecond = 20
 
-// placings enforces this limit. Safe for parallel use.
-type placings struct {
+// placementLimiter enforces this limit. Safe for parallel use.
+type placementLimiter struct {
 	mu sync.Mutex
 	of map[string]flowcontrol.RateLimiter // by namespace
 }
 
 // may says whether another ticket of a namespace may be placed now.
-func (p *placings) may(namespace string) bool {
+func (p *placementLimiter) may(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	limiter := p.of[namespace]

@@ -11,7 +11,7 @@ import (
 
 // Unplaceable tickets of a namespace do not delay tickets of another namespace.
 func TestPlacingsAreShared(t *testing.T) {
-	var p placings
+	var p placementLimiter
 	refused := 0
 	for range 3 * rules.MaxWaiting {
 		if !p.may("tenant") {

@@ -11,11 +11,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// gathering puts off Unreports without a waiter, so that a node's are made in one write of its status:
+// detachBatch puts off Unreports without a waiter, so that a node's are made in one write of its status:
 // each node has its turn once in an interval. Nothing is decided meanwhile: a volume is planned again
 // at its node's turn, and earlier if anything about it changes; steps that have become urgent are done
 // at once. Safe for parallel use.
-type gathering struct {
+type detachBatch struct {
 	interval time.Duration
 
 	mu      sync.Mutex
@@ -28,12 +28,12 @@ type putOff struct {
 	until time.Time
 }
 
-func newGathering(interval time.Duration) *gathering {
-	return &gathering{interval: interval, putOffs: map[ledger.VolumeID]putOff{}}
+func newDetachBatch(interval time.Duration) *detachBatch {
+	return &detachBatch{interval: interval, putOffs: map[ledger.VolumeID]putOff{}}
 }
 
 // due returns the steps planned for a volume, or, where they are put off, none of them and for how long.
-func (g *gathering) due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
+func (g *detachBatch) due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	if g.interval <= 0 {
 		return planned, 0
 	}
@@ -55,7 +55,7 @@ func (g *gathering) due(id ledger.VolumeID, planned []rules.Step, now time.Time)
 }
 
 // turn is a node's next turn. Nodes take theirs at different times.
-func (g *gathering) turn(node ledger.NodeName, now time.Time) time.Time {
+func (g *detachBatch) turn(node ledger.NodeName, now time.Time) time.Time {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(node)) // it never fails
 	shift := time.Duration(hash.Sum32()) % g.interval

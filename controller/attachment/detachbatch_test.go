@@ -19,7 +19,7 @@ func TestGathering(t *testing.T) {
 	unreport := func(node ledger.NodeName) rules.Step { return rules.Step{Do: rules.Unreport, Node: node} }
 	urgent := unreport("n1")
 	urgent.Urgent = true
-	g := newGathering(interval)
+	g := newDetachBatch(interval)
 	due := func(handle string, now time.Time, steps ...rules.Step) (int, time.Duration) {
 		got, left := g.due(volume(handle), steps, now)
 		return len(got), left
@@ -61,7 +61,7 @@ func TestGathering(t *testing.T) {
 			t.Errorf("%d of %d steps are left, put off for %s", n, len(steps), left)
 		}
 	}
-	off := newGathering(0)
+	off := newDetachBatch(0)
 	if got, left := off.due(volume("a"), []rules.Step{unreport("n1")}, begin); len(got) != 1 || left != 0 {
 		t.Errorf("without an interval %d steps are left, put off for %s", len(got), left)
 	}

@@ -130,7 +130,7 @@ func kept(l *Ledger) string {
 	return b.String()
 }
 
-// workedOut is the correct content of the books, from the objects alone.
+// workedOut is the correct count of slots, from the objects alone.
 func workedOut(l *Ledger) string {
 	b := book{}
 	workOutReferences(l, b)
