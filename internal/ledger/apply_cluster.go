@@ -403,6 +403,10 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.volume(e.Volume)
+	if l.reads {
+		l.removeHold(now, t, rec)
+		return
+	}
 	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped

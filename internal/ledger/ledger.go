@@ -13,6 +13,7 @@ type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
 	facts facts
+	reads bool // see NewReader
 	// buried are the tickets that this process has deleted, by UID, until their deletion is seen: earlier
 	// events do not bring them back.
 	buried map[TicketID]string
@@ -56,7 +57,15 @@ type facts struct {
 	unread []NodeName // that have records which could not be read; replaced, never changed
 }
 
-// New returns an empty ledger.
+// NewReader returns an empty ledger for a process that writes no VolumeHolds, such as a scheduler. It forgets a
+// deleted VolumeHold: the controller writes the VolumeHold again if the content is still true.
+func NewReader() *Ledger {
+	l := New()
+	l.reads = true
+	return l
+}
+
+// New returns an empty ledger for a controller. It keeps what only a deleted VolumeHold told.
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
 	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named, marks: (*attachmentRecord).underWay}

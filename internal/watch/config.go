@@ -52,6 +52,8 @@ type Config struct {
 	// Kinds to observe; all of them when empty. Tickets and Pods must be among
 	// them.
 	Kinds []Kind
+	// Reader says that the process writes no VolumeHolds (ledger.NewReader).
+	Reader bool
 	// Now is the clock for how long things last; time.Now when nil.
 	Now func() time.Time
 }

@@ -50,6 +50,9 @@ func New(config Config) (*Observer, error) {
 		feeds:  map[Kind]*feed{},
 		synced: make(chan struct{}),
 	}
+	if config.Reader {
+		o.ledger = ledger.NewReader()
+	}
 	if err := o.connect(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}

@@ -115,7 +115,7 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := watch.New(watch.Config{Kube: h.ClientSet(), Moorage: tickets, Factory: h.SharedInformerFactory()})
+	observer, err := watch.New(watch.Config{Kube: h.ClientSet(), Moorage: tickets, Factory: h.SharedInformerFactory(), Reader: true})
 	if err != nil {
 		return nil, err
 	}
