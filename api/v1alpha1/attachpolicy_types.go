@@ -47,17 +47,6 @@ type AttachPolicyList struct {
 	Items []AttachPolicy `json:"items"`
 }
 
-// EmptyAccessModes says what a volume without access modes is taken for, such
-// as an inline one.
-// +kubebuilder:validation:Enum=Shared;Exclusive
-type EmptyAccessModes string
-
-// The meanings of a volume without access modes.
-const (
-	EmptyAccessModesShared    EmptyAccessModes = "Shared"
-	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
-)
-
 // VolumeOperation is a driver's work on a volume at a user's request. Snapshot is also a group
 // snapshot.
 // +kubebuilder:validation:Enum=Snapshot;Clone;Expansion
@@ -141,11 +130,6 @@ type AttachPolicySpec struct {
 	// endTickets says when a granted ticket ends since its node is gone.
 	// +optional
 	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`
-
-	// emptyAccessModes says what a volume without access modes is taken for.
-	// Default Shared, as in the attach/detach controller.
-	// +optional
-	EmptyAccessModes EmptyAccessModes `json:"emptyAccessModes,omitempty"`
 
 	// liveMigration says that the driver can have an exclusive volume at two
 	// nodes for as long as a ticket of type LiveMigration asks for it. Default false.

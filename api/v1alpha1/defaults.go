@@ -36,7 +36,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	if in != nil {
 		in.DeepCopyInto(&out)
 	}
-	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
 	setDefault(&out.RequireNodeWord, new(bool))

@@ -134,7 +134,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			},
 			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
-			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
 			RequireNodeWord:  new(false),

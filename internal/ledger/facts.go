@@ -11,10 +11,8 @@ const (
 	// AccessUnknown: no PersistentVolume of the volume has been seen. Unknown
 	// is treated as exclusive to a node.
 	AccessUnknown Access = iota
-	// AccessUnset: the PersistentVolume names no access mode. Kubernetes permits such a volume at many
-	// nodes; a policy may differ.
-	AccessUnset
-	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes.
+	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes, or there are none: Kubernetes permits
+	// such a volume at many nodes.
 	AccessMany
 	// AccessNode: ReadWriteOnce, one node at a time.
 	AccessNode
@@ -23,7 +21,7 @@ const (
 )
 
 func (a Access) String() string {
-	return [...]string{"unknown", "unset", "many", "node", "pod"}[a]
+	return [...]string{"unknown", "many", "node", "pod"}[a]
 }
 
 // PersistentVolume has the facts of a PersistentVolume.
@@ -447,7 +445,6 @@ type PolicyFields uint16
 // Fields with a value that equals their absence.
 const (
 	FieldDetachDelay PolicyFields = 1 << iota
-	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
 	FieldRequireNodeWord
@@ -469,7 +466,6 @@ type Policy struct {
 	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
 	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
 	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
-	EmptyIsExclusive bool            // no access modes: one node at a time
 	LiveMigration    bool            // the driver may attach to two nodes
 	UnpublishFences  bool            // unpublish takes the machine's access away
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none

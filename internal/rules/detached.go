@@ -38,7 +38,7 @@ func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 // this request keeps it detached. While a user has an exclusive volume at the node, no leader has granted
 // it elsewhere.
 func (w evaluation) doubted(v *ledger.Volume, need Need) (Reason, bool) {
-	exclusive := exclusive(told(w.snapshot, v, need.Access))
+	exclusive := exclusive(told(v, need.Access))
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		if place.Node == w.node || exclusive && w.lives(v, v.NodeVolume(w.node)) || !exclusive && place.Node != ledger.Detached && w.node != ledger.Detached {

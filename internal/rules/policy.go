@@ -41,9 +41,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
 	}
-	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
-		p.EmptyIsExclusive = all.EmptyIsExclusive
-	}
 	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
 		p.RequireNodeWord = all.RequireNodeWord
 	}
@@ -147,7 +144,6 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	if a.FencedCondition != b.FencedCondition {
 		a.FencedCondition = ""
 	}
-	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
 	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	a.RepairStaged = a.RepairStaged && b.RepairStaged
 	return a

@@ -49,8 +49,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return bound(p.MaxUnreachable) }, loose, loose},
 		"forceDetach.maxUnreachable, set": {policy{MaxUnreachable: &loose}, policy{MaxUnreachable: &strict}, 0,
 			func(p policy) any { return bound(p.MaxUnreachable) }, strict, strict},
-		"emptyAccessModes": {policy{EmptyIsExclusive: true}, policy{}, ledger.FieldEmptyAccessModes,
-			func(p policy) any { return p.EmptyIsExclusive }, true, false},
 		"liveMigration": {policy{LiveMigration: true}, policy{}, ledger.FieldLiveMigration,
 			func(p policy) any { return p.LiveMigration }, true, false},
 		"requireNodeWord": {policy{RequireNodeWord: true}, policy{}, ledger.FieldRequireNodeWord,

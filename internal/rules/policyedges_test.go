@@ -45,8 +45,7 @@ func TestPolicyOfAVolume(t *testing.T) {
 	}
 }
 
-// The strictest of two policies permits what both permit, requires what either requires, and is exclusive
-// if either is, in any order.
+// The strictest of two policies permits what both permit, requires what either requires, in any order.
 func TestStrictest(t *testing.T) {
 	type policy = ledger.Policy
 	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot
@@ -65,8 +64,6 @@ func TestStrictest(t *testing.T) {
 		"a condition, of one":             {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
 		"one condition, of both":          {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
 		"two conditions":                  {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
-		"exclusive, of one":               {policy{EmptyIsExclusive: true}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, true},
-		"exclusive, of none":              {policy{}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, false},
 		"a node's word, of one":           {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
 		"a node's word, of none":          {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
 		"a notice":                        {policy{YieldNotice: new(time.Second)}, policy{YieldNotice: new(time.Minute)}, func(p policy) any { return yieldNotice(p) }, time.Minute},
