@@ -166,16 +166,6 @@ type AttachPolicySpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	DetachFor []VolumeOperation `json:"detachFor,omitzero"`
-
-	// operationTimeout is how long a ticket for one of attachFor or detachFor exists at most. If the
-	// operation has not come to its end by then, the volume is let go of, and another ticket is made
-	// after a pause that grows. Default 15m.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('10s') && duration(self) <= duration('24h'))",message="operationTimeout is 10s or more, and 24h at most: nobody else has the volume elsewhere for that long"
-	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
 }
 
 // EndTicketsPolicy says when a granted ticket ends since its node is gone: the controller deletes it,

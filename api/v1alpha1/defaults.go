@@ -19,9 +19,6 @@ const (
 	DefaultMaxUnreachable = "55%"
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
-	// DefaultOperationTimeout is how long a ticket for one of attachFor or detachFor exists at
-	// most.
-	DefaultOperationTimeout = 15 * time.Minute
 	// DefaultAfterNodeDeleted is how long after a node stopped being Ready tickets there end,
 	// where there is no Node any more.
 	DefaultAfterNodeDeleted = 6 * time.Minute
@@ -42,7 +39,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})
-	setDefault(&out.OperationTimeout, &metav1.Duration{Duration: DefaultOperationTimeout})
 	setDefault(&out.EndTickets, &EndTicketsPolicy{})
 	setDefault(&out.EndTickets.AfterNodeDeleted, &metav1.Duration{Duration: DefaultAfterNodeDeleted})
 	setDefault(&out.Slots, &SlotPolicy{})

@@ -53,7 +53,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	}
 	fact.YieldNotice = optional(spec.YieldNotice)
 	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
-	fact.OperationTimeout = duration(spec.OperationTimeout)
 	if ends := spec.EndTickets; ends != nil {
 		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
 	}

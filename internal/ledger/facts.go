@@ -476,7 +476,6 @@ type Policy struct {
 	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
 	AttachFor        Operations     // only while the volume is attached somewhere
 	DetachFor        Operations     // only while it is attached nowhere
-	OperationTimeout time.Duration  // 0: operation.DefaultTimeout
 	Says             PolicyFields   // the set fields, also with value zero
 }
 

@@ -59,9 +59,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldOperations, p.AttachFor|p.DetachFor != 0) {
 		p.AttachFor, p.DetachFor = all.AttachFor, all.DetachFor
 	}
-	if p.OperationTimeout == 0 {
-		p.OperationTimeout = all.OperationTimeout
-	}
 	if p.AfterPodGone == nil {
 		p.AfterPodGone = all.AfterPodGone
 	}
