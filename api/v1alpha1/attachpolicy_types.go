@@ -117,16 +117,6 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Workers *int32 `json:"workers,omitempty"`
 
-	// yieldNotice is how long a ticket of a type that yields has to let go of a volume, once a claimant
-	// that ranks before it wants the volume: see the condition Yielding of VolumeTickets. For a ticket
-	// with several volumes the longest counts. 0s: none. Default 30s.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('1h')",message="yieldNotice is 1h at most: a pod waits for that long"
-	YieldNotice *metav1.Duration `json:"yieldNotice,omitempty"`
-
 	// endTickets says when a granted ticket ends since its node is gone.
 	// +optional
 	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`

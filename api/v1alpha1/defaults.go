@@ -17,8 +17,6 @@ const (
 	// DefaultMaxUnreachable is the share of unreachable nodes above which forceDetach.afterUnreachable
 	// waits: kube-controller-manager's --unhealthy-zone-threshold.
 	DefaultMaxUnreachable = "55%"
-	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
-	DefaultYieldNotice = 30 * time.Second
 	// DefaultAfterNodeDeleted is how long after a node stopped being Ready tickets there end,
 	// where there is no Node any more.
 	DefaultAfterNodeDeleted = 6 * time.Minute
@@ -38,7 +36,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.RequireNodeWord, new(bool))
 	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
-	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})
 	setDefault(&out.EndTickets, &EndTicketsPolicy{})
 	setDefault(&out.EndTickets.AfterNodeDeleted, &metav1.Duration{Duration: DefaultAfterNodeDeleted})
 	setDefault(&out.Slots, &SlotPolicy{})

@@ -133,7 +133,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
 			EndTickets:      &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
-			YieldNotice:     &metav1.Duration{Duration: 30 * time.Second},
 			LiveMigration:   new(false),
 			UnpublishFences: new(false),
 			RequireNodeWord: new(false),

@@ -99,11 +99,6 @@ func (in *AttachPolicySpec) DeepCopyInto(out *AttachPolicySpec) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.YieldNotice != nil {
-		in, out := &in.YieldNotice, &out.YieldNotice
-		*out = new(v1.Duration)
-		**out = **in
-	}
 	if in.EndTickets != nil {
 		in, out := &in.EndTickets, &out.EndTickets
 		*out = new(EndTicketsPolicy)

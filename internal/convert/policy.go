@@ -51,7 +51,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
 	}
-	fact.YieldNotice = optional(spec.YieldNotice)
 	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
 	if ends := spec.EndTickets; ends != nil {
 		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)

@@ -471,7 +471,6 @@ type Policy struct {
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
 	NetworkFence     NetworkFence    // zero: none
 	Workers          int
-	YieldNotice      *time.Duration // nil: rules.DefaultYieldNotice
 	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: rules.DefaultAfterNodeDeleted
 	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
 	AttachFor        Operations     // only while the volume is attached somewhere

@@ -13,8 +13,6 @@ const (
 	// DefaultAfterPodGone is the time from the deletion of the last pod at a node that is not ready to the
 	// forced detach of its volumes (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultYieldNotice is the time in which a ticket that yields has to let go of its volumes.
-	DefaultYieldNotice = 30 * time.Second
 	// DefaultAfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
 	DefaultAfterNodeDeleted = 6 * time.Minute
 	// never means a disabled rule.
@@ -67,9 +65,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.MaxUnreachable == nil {
 		p.MaxUnreachable = all.MaxUnreachable
-	}
-	if p.YieldNotice == nil {
-		p.YieldNotice = all.YieldNotice
 	}
 	if p.TicketsDeleted == nil {
 		p.TicketsDeleted = all.TicketsDeleted
@@ -132,8 +127,6 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	most := maxUnreachable(a).Stricter(maxUnreachable(b))
 	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
-	notice := max(yieldNotice(a), yieldNotice(b))
-	a.YieldNotice = &notice
 	deleted, lost := longer(ticketsDeleted(a), ticketsDeleted(b)), longer(ticketsLost(a), ticketsLost(b))
 	a.TicketsDeleted, a.TicketsLost = &deleted, &lost
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
@@ -171,10 +164,6 @@ func setOr[T any](set *T, otherwise T) T {
 		return otherwise
 	}
 	return *set
-}
-
-func yieldNotice(p ledger.Policy) time.Duration {
-	return setOr(p.YieldNotice, DefaultYieldNotice)
 }
 
 func afterUnreachable(p ledger.Policy) time.Duration {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -84,12 +82,10 @@ func operationYields() sandbox.Scenario {
 			"A clone of it is not interrupted: a pod elsewhere waits until the new claim is bound.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: needing("snapshot,clone"),
-		Takes: 90 * time.Second,
+		Takes: 110 * time.Second,
 		Run: tell(func(s *story) {
-			const here, there, notice = "worker-1", "worker-2", 10 * time.Second
-			policy := attachedFor(v1alpha1.OperationSnapshot, v1alpha1.OperationClone)
-			policy.YieldNotice = &metav1.Duration{Duration: notice}
-			s.policy("needs", policy)
+			const here, there, notice = "worker-1", "worker-2", 30 * time.Second
+			s.policy("needs", attachedFor(v1alpha1.OperationSnapshot, v1alpha1.OperationClone))
 			s.claim("data")
 			s.podAt(here, "db", "data")
 			s.runs("db")
