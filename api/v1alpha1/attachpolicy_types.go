@@ -117,10 +117,6 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Workers *int32 `json:"workers,omitempty"`
 
-	// endTickets says when a granted ticket ends since its node is gone.
-	// +optional
-	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`
-
 	// liveMigration says that the driver can have an exclusive volume at two
 	// nodes for as long as a ticket of type LiveMigration asks for it. Default false.
 	// +optional
@@ -156,31 +152,6 @@ type AttachPolicySpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	DetachFor []VolumeOperation `json:"detachFor,omitzero"`
-}
-
-// EndTicketsPolicy says when a granted ticket ends since its node is gone: the controller deletes it,
-// or moves it if it says onDrain: Move. Both times count since the node stopped being Ready. For a
-// ticket with several volumes the longest time counts. The end of a ticket proves nothing about the
-// node: its volumes are detached by the same rules as after a pod.
-type EndTicketsPolicy struct {
-	// afterNodeDeleted is how long after the node stopped being Ready, where there is no Node
-	// object of its name any more. Default 6m, as long as Kubernetes waits for pods there.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('30s')",message="afterNodeDeleted is 30s or more: a kubelet may make its Node again"
-	AfterNodeDeleted *metav1.Duration `json:"afterNodeDeleted,omitempty"`
-
-	// afterNodeUnreachable is how long after the node stopped being Ready, where its Node exists. Where
-	// Ready is False it counts since the node's Lease stands still. Never, if absent: the volumes may
-	// still be in use there.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterNodeUnreachable is 1m or more: leave it out to end no ticket at a node that may come back"
-	AfterNodeUnreachable *metav1.Duration `json:"afterNodeUnreachable,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

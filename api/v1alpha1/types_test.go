@@ -132,7 +132,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
-			EndTickets:      &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
 			LiveMigration:   new(false),
 			UnpublishFences: new(false),
 			RequireNodeWord: new(false),

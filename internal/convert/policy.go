@@ -52,9 +52,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		fact.Workers = int(*spec.Workers)
 	}
 	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
-	if ends := spec.EndTickets; ends != nil {
-		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
-	}
 	fact.Says = policyFields(spec)
 	return fact
 }

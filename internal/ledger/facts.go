@@ -190,12 +190,10 @@ const (
 	MoveOnDrain
 )
 
-// Outage is the part of a node's absence that controllers have seen. NodeUID, Since and Renewed identify
-// the outage, as in Force.
+// Outage is the part of a deleted Node's absence that controllers have seen.
 type Outage struct {
-	Elapsed        time.Duration
-	NodeUID        string
-	Since, Renewed int64
+	Elapsed time.Duration
+	NodeUID string // of the deleted Node
 }
 
 // TicketVolume names one volume of a ticket; exactly one field is set, except that ClaimUID accompanies
@@ -471,11 +469,9 @@ type Policy struct {
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
 	NetworkFence     NetworkFence    // zero: none
 	Workers          int
-	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: rules.DefaultAfterNodeDeleted
-	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
-	AttachFor        Operations     // only while the volume is attached somewhere
-	DetachFor        Operations     // only while it is attached nowhere
-	Says             PolicyFields   // the set fields, also with value zero
+	AttachFor        Operations   // only while the volume is attached somewhere
+	DetachFor        Operations   // only while it is attached nowhere
+	Says             PolicyFields // the set fields, also with value zero
 }
 
 // NetworkFence is how the storage of a policy's driver cuts nodes off.

@@ -144,7 +144,7 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Ti
 	}
 	task := Interruption(t, v, Missing(s, t), now)
 	if cause := rules.MovesFor(s, t, now); cause != "" && !slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.LeavesNode }) {
-		task = task.because(s, cause) // the watch may be behind
+		task = task.because(cause) // the watch may be behind
 	}
 	return task, true
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The times without a policy. The first is that of Kubernetes.
+// Times of Kubernetes.
 const (
 	// DefaultAfterPodGone is the time from the deletion of the last pod at a node that is not ready to the
 	// forced detach of its volumes (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultAfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
-	DefaultAfterNodeDeleted = 6 * time.Minute
+	// AfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
+	AfterNodeDeleted = 6 * time.Minute
 	// never means a disabled rule.
 	never = time.Duration(-1)
 )
@@ -65,12 +65,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.MaxUnreachable == nil {
 		p.MaxUnreachable = all.MaxUnreachable
-	}
-	if p.TicketsDeleted == nil {
-		p.TicketsDeleted = all.TicketsDeleted
-	}
-	if p.TicketsLost == nil {
-		p.TicketsLost = all.TicketsLost
 	}
 	p.Says |= all.Says
 	// Slots of a node and calls of a driver are not of a class.
@@ -127,8 +121,6 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	most := maxUnreachable(a).Stricter(maxUnreachable(b))
 	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
-	deleted, lost := longer(ticketsDeleted(a), ticketsDeleted(b)), longer(ticketsLost(a), ticketsLost(b))
-	a.TicketsDeleted, a.TicketsLost = &deleted, &lost
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	if a.FencedCondition != b.FencedCondition {
@@ -172,16 +164,6 @@ func afterUnreachable(p ledger.Policy) time.Duration {
 
 func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
 	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
-}
-
-// ticketsDeleted and ticketsLost are the times after which tickets end at a deleted node, and at a node
-// that is not Ready.
-func ticketsDeleted(p ledger.Policy) time.Duration {
-	return setOr(p.TicketsDeleted, DefaultAfterNodeDeleted)
-}
-
-func ticketsLost(p ledger.Policy) time.Duration {
-	return setOr(p.TicketsLost, never)
 }
 
 // Policy is the policy of a need, with or without a volume.
