@@ -88,8 +88,8 @@ func newHandle(ctx context.Context, c *Client, r Request, uid types.UID, session
 // Release or Leave was called; context.Cause says which. Use it for all work on the volumes. It also
 // ends when the API server has not answered for Request.Unheard (ReasonUnheard): meanwhile the ticket
 // may be asked to yield, and when that time is over the controller gives the volumes to others, heard
-// or not. Until then a loss is not seen; nor is it before the volumes are lost if a policy's
-// yieldNotice is shorter than Unheard, or if the ticket is deleted.
+// or not. Until then a loss is not seen; nor is it before the volumes are lost if Unheard is
+// longer than that time, 30 s, or if the ticket is deleted.
 func (h *Handle) Context() context.Context { return h.life }
 
 // Work is Context for work that stops when the ticket is asked to let go of its volumes: it ends then

@@ -50,8 +50,8 @@ type Request struct {
 	// Unheard is how long the ticket may go unread before its handle ends, with a LostError of
 	// ReasonUnheard: while the API server does not answer, the ticket may be asked to yield and lose
 	// its volumes, without a sign. Zero: 20 s for a type that yields (Snapshot, Backup) and with
-	// OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than the yieldNotice
-	// of the volumes' policies (30 s, if they say nothing) by the time that the work takes to stop.
+	// OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than 30 s, the
+	// notice of a ticket that is asked to yield, by the time that the work takes to stop.
 	Unheard time.Duration
 	// Owner is the object that the ticket ends with.
 	Owner *metav1.OwnerReference
@@ -96,9 +96,9 @@ func (r Request) validate() error {
 }
 
 // How long a ticket goes unread before its handle ends, where the request does not say it: less than
-// the default notice of a ticket that may be asked to yield.
+// the 30 s in which a ticket that is asked to yield has to let go.
 const (
-	unheardYielding = v1alpha1.DefaultYieldNotice - 10*time.Second
+	unheardYielding = 20 * time.Second
 	unheardOther    = 30 * time.Second
 )
 

@@ -47,17 +47,6 @@ type AttachPolicyList struct {
 	Items []AttachPolicy `json:"items"`
 }
 
-// EmptyAccessModes says what a volume without access modes is taken for, such
-// as an inline one.
-// +kubebuilder:validation:Enum=Shared;Exclusive
-type EmptyAccessModes string
-
-// The meanings of a volume without access modes.
-const (
-	EmptyAccessModesShared    EmptyAccessModes = "Shared"
-	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
-)
-
 // VolumeOperation is a driver's work on a volume at a user's request. Snapshot is also a group
 // snapshot.
 // +kubebuilder:validation:Enum=Snapshot;Clone;Expansion
@@ -128,25 +117,6 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Workers *int32 `json:"workers,omitempty"`
 
-	// yieldNotice is how long a ticket of a type that yields has to let go of a volume, once a claimant
-	// that ranks before it wants the volume: see the condition Yielding of VolumeTickets. For a ticket
-	// with several volumes the longest counts. 0s: none. Default 30s.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('1h')",message="yieldNotice is 1h at most: a pod waits for that long"
-	YieldNotice *metav1.Duration `json:"yieldNotice,omitempty"`
-
-	// endTickets says when a granted ticket ends since its node is gone.
-	// +optional
-	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`
-
-	// emptyAccessModes says what a volume without access modes is taken for.
-	// Default Shared, as in the attach/detach controller.
-	// +optional
-	EmptyAccessModes EmptyAccessModes `json:"emptyAccessModes,omitempty"`
-
 	// liveMigration says that the driver can have an exclusive volume at two
 	// nodes for as long as a ticket of type LiveMigration asks for it. Default false.
 	// +optional
@@ -182,41 +152,6 @@ type AttachPolicySpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	DetachFor []VolumeOperation `json:"detachFor,omitzero"`
-
-	// operationTimeout is how long a ticket for one of attachFor or detachFor exists at most. If the
-	// operation has not come to its end by then, the volume is let go of, and another ticket is made
-	// after a pause that grows. Default 15m.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('10s') && duration(self) <= duration('24h'))",message="operationTimeout is 10s or more, and 24h at most: nobody else has the volume elsewhere for that long"
-	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
-}
-
-// EndTicketsPolicy says when a granted ticket ends since its node is gone: the controller deletes it,
-// or moves it if it says onDrain: Move. Both times count since the node stopped being Ready. For a
-// ticket with several volumes the longest time counts. The end of a ticket proves nothing about the
-// node: its volumes are detached by the same rules as after a pod.
-type EndTicketsPolicy struct {
-	// afterNodeDeleted is how long after the node stopped being Ready, where there is no Node
-	// object of its name any more. Default 6m, as long as Kubernetes waits for pods there.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('30s')",message="afterNodeDeleted is 30s or more: a kubelet may make its Node again"
-	AfterNodeDeleted *metav1.Duration `json:"afterNodeDeleted,omitempty"`
-
-	// afterNodeUnreachable is how long after the node stopped being Ready, where its Node exists. Where
-	// Ready is False it counts since the node's Lease stands still. Never, if absent: the volumes may
-	// still be in use there.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterNodeUnreachable is 1m or more: leave it out to end no ticket at a node that may come back"
-	AfterNodeUnreachable *metav1.Duration `json:"afterNodeUnreachable,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

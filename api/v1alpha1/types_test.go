@@ -132,14 +132,10 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
-			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
-			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
-			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
-			LiveMigration:    new(false),
-			UnpublishFences:  new(false),
-			RequireNodeWord:  new(false),
-			RepairStaged:     new(false),
-			OperationTimeout: &metav1.Duration{Duration: 15 * time.Minute},
+			LiveMigration:   new(false),
+			UnpublishFences: new(false),
+			RequireNodeWord: new(false),
+			RepairStaged:    new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)

@@ -288,7 +288,6 @@ func TestPolicyValidation(t *testing.T) {
 			wants: []string{"a policy without storageClassName"}},
 		{name: "operations", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.AttachFor, s.DetachFor = operations("Snapshot", "Clone"), operations("Expansion")
-			s.OperationTimeout = duration(time.Hour)
 		}},
 		{name: "no operations of a class", change: func(s *v1alpha1.AttachPolicySpec) { s.StorageClassName, s.AttachFor = "fast", operations() }},
 		{name: "an operation twice", change: func(s *v1alpha1.AttachPolicySpec) { s.AttachFor = operations("Clone", "Clone") }, wants: []string{"spec.attachFor"}},
@@ -296,10 +295,6 @@ func TestPolicyValidation(t *testing.T) {
 			s.AttachFor, s.DetachFor = operations("Clone", "Snapshot"), operations("Expansion", "Snapshot")
 		}, wants: []string{"attachFor or in detachFor, and not in both"}},
 		{name: "no such operation", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachFor = operations("Backup") }, wants: []string{"spec.detachFor", "Expansion"}},
-		{name: "an operation for a moment", change: func(s *v1alpha1.AttachPolicySpec) { s.OperationTimeout = duration(time.Second) },
-			wants: []string{"operationTimeout is 10s or more"}},
-		{name: "an operation for days", change: func(s *v1alpha1.AttachPolicySpec) { s.OperationTimeout = duration(48 * time.Hour) },
-			wants: []string{"24h at most"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -243,32 +243,21 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Renewed string `json:"renewed,omitempty"`
 
-	// nodeGone is for how long the ticket's node has been deleted or not Ready, where an
-	// AttachPolicy ends or moves tickets after such a time (endTickets). Absent while the
-	// node is Ready.
+	// nodeGone is for how long the ticket's node has not been Ready, once its Node is deleted: after
+	// 6 minutes the ticket ends, or moves. Absent while the Node exists.
 	// +optional
 	NodeGone *NodeGoneProgress `json:"nodeGone,omitempty"`
 }
 
-// NodeGoneProgress is the elapsed part of a time of endTickets. It lets another controller go on from
-// an earlier one, for the same outage.
+// NodeGoneProgress is the elapsed part of the time after which a ticket ends at a node whose Node is
+// deleted. It lets another controller go on from an earlier one, for the same Node.
 type NodeGoneProgress struct {
-	// nodeUID is the UID of the Node object, also when it is gone. Another one means that
-	// a kubelet was alive in between, and the time starts over.
+	// nodeUID is the UID of the deleted Node. Another one means that a kubelet was alive in
+	// between, and the time starts over.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
-
-	// notReadySince is the lastTransitionTime of the node's condition Ready; absent when the
-	// Node is gone. Another one means that the node was Ready in between.
-	// +optional
-	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
-
-	// leaseRenewed is renewTime of the node's Lease. Another one means that the kubelet was
-	// alive in between.
-	// +optional
-	LeaseRenewed *metav1.MicroTime `json:"leaseRenewed,omitempty"`
 
 	// elapsedSeconds that controllers have seen pass so far.
 	// +optional

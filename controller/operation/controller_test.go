@@ -239,11 +239,11 @@ func all(ops ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation { return op
 
 // A snapshot has its volume attached until it is ready, under any leader.
 func TestSnapshot(t *testing.T) {
-	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot), OperationTimeout: &metav1.Duration{Duration: time.Minute}})
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot)})
 	c.lead()
 	c.content("s", false, "a")
 	k := c.ticket("snapshot-uid-of-s")
-	if !k.Spec.Wherever || k.Spec.Detached || k.Spec.Type != v1alpha1.TicketSnapshot || *k.Spec.TTLSeconds != 60 || len(k.Spec.Volumes) != 1 || k.Spec.Volumes[0].Claim.Name != "a" {
+	if !k.Spec.Wherever || k.Spec.Detached || k.Spec.Type != v1alpha1.TicketSnapshot || *k.Spec.TTLSeconds != 900 || len(k.Spec.Volumes) != 1 || k.Spec.Volumes[0].Claim.Name != "a" {
 		t.Errorf("it asks for %+v", k.Spec)
 	}
 	if o := k.OwnerReferences; len(o) != 1 || o[0].Kind != "VolumeSnapshotContent" || o[0].UID != uid("s") {

@@ -20,7 +20,7 @@ import (
 func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	end := rules.EndOf(s, t, c.config.Now())
 	if end.Cause != "" {
-		return c.end(ctx, protocol.EndOf(s, t, end.Cause), end.Cause)
+		return c.end(ctx, protocol.EndOf(t, end.Cause), end.Cause)
 	}
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if end.Keep == t.NodeGone || !ok || object.ResourceVersion != t.Version {

@@ -34,7 +34,7 @@ func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *tim
 	return m, c, &clock, recorder
 }
 
-// A ticket whose Node was deleted ends when the policy's time is over. The progress is written in steps,
+// A ticket whose Node was deleted ends six minutes later. The progress is written in steps,
 // and the next leader continues from there. The ticket's owner is told why.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	m, first, clock, recorder := gone(t, func(*ledger.Ticket) {})
@@ -72,14 +72,12 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	}
 }
 
-// A node that a consistent read shows as existing, Ready again, or no longer cordoned keeps its tickets,
+// A node that a consistent read shows as existing or no longer cordoned keeps its tickets,
 // also if an informer has missed that. No end is told, with finalizers or without.
 func TestTicketKeepsANodeThatIsThere(t *testing.T) {
-	after := time.Minute
 	for name, seen := range map[string]func(*ledger.NodeState) ledger.Event{
-		"it was gone":      func(n *ledger.NodeState) ledger.Event { return ledger.NodeGone{Name: n.Name} },
-		"it was not Ready": func(n *ledger.NodeState) ledger.Event { n.Ready, n.ReadySince = ledger.ReadyUnknown, 7; return *n },
-		"it was cordoned":  func(n *ledger.NodeState) ledger.Event { n.Draining = true; return *n },
+		"it was gone":     func(n *ledger.NodeState) ledger.Event { return ledger.NodeGone{Name: n.Name} },
+		"it was cordoned": func(n *ledger.NodeState) ledger.Event { n.Draining = true; return *n },
 	} {
 		for _, finalizers := range []bool{false, true} {
 			m, c, clock, recorder := gone(t, func(k *ledger.Ticket) {
@@ -88,7 +86,6 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 					k.OnDrain = ledger.EndOnDrain
 				}
 			})
-			m.Ledger.Apply(*clock, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after})
 			is := m.Ledger.Snapshot().Node("n1").NodeState
 			was := is
 			was.Version, is.Version = "8", "9"
@@ -110,18 +107,11 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 	}
 }
 
-// A ticket ends if its node is unchanged since the decision, and its owner is told, also while a finalizer
-// keeps it.
-func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
-	after := time.Minute
+// The owner of a ticket that ends is told, also while a finalizer keeps the ticket.
+func TestTicketWithAFinalizerEnds(t *testing.T) {
 	for _, finalizers := range []bool{false, true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.Finalizers = finalizers })
-		node := m.Ledger.Snapshot().Node("n1").NodeState
-		node.Version, node.Ready, node.ReadySince = "9", ledger.ReadyUnknown, 7
-		m.Node = &node
-		for _, e := range []ledger.Event{node, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after}} {
-			m.Ledger.Apply(*clock, e)
-		}
+		m.Ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
 		*clock = clock.Add(time.Hour)
 		id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
 		if _, err := c.reconcile(t.Context(), id); err != nil || len(recorder.Events) != 2 || (m.Ledger.Snapshot().Ticket(id) != nil) != finalizers {

@@ -30,7 +30,7 @@ func TestMigratedAccess(t *testing.T) {
 		{gce, []corev1.PersistentVolumeAccessMode{rwo, rox}, ledger.AccessNode},
 		{gce, []corev1.PersistentVolumeAccessMode{rwo, rwx}, ledger.AccessNode},
 		{gce, []corev1.PersistentVolumeAccessMode{rox}, ledger.AccessMany},
-		{gce, nil, ledger.AccessUnset},
+		{gce, nil, ledger.AccessMany},
 		{ebs, []corev1.PersistentVolumeAccessMode{rwo}, ledger.AccessNode},
 		{ebs, []corev1.PersistentVolumeAccessMode{rwx}, ledger.AccessMany},
 	} {

@@ -210,13 +210,12 @@ func TestPolicy(t *testing.T) {
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
 		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
-		EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
 	}})
 	want := ledger.Policy{
 		Name: "p", Created: 7, Driver: "d", Class: "c", DetachDelay: time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
-		Workers: 5, LiveMigration: true, EmptyIsExclusive: true,
-		Says: ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
+		Workers: 5, LiveMigration: true,
+		Says: ledger.FieldDetachDelay | ledger.FieldLiveMigration,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
@@ -237,9 +236,8 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{
-		ledger.FieldDetachDelay:      {DetachDelay: minutes(0)},
-		ledger.FieldEmptyAccessModes: {EmptyAccessModes: v1alpha1.EmptyAccessModesShared},
-		ledger.FieldLiveMigration:    {LiveMigration: ptr.To(false)},
+		ledger.FieldDetachDelay:   {DetachDelay: minutes(0)},
+		ledger.FieldLiveMigration: {LiveMigration: ptr.To(false)},
 	} {
 		if got := Policy(&v1alpha1.AttachPolicy{Spec: spec}); !reflect.DeepEqual(got, ledger.Policy{Says: field}) {
 			t.Errorf("set to its default, field %b is %+v", field, got)

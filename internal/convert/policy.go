@@ -21,12 +21,11 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	fact := ledger.Policy{
 		Name: p.Name, Version: p.ResourceVersion, Created: created(p.CreationTimestamp),
 		Driver: spec.Driver, Class: spec.StorageClassName,
-		DetachDelay:      duration(spec.DetachDelay),
-		EmptyIsExclusive: spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
-		LiveMigration:    spec.LiveMigration != nil && *spec.LiveMigration,
-		UnpublishFences:  spec.UnpublishFences != nil && *spec.UnpublishFences,
-		RequireNodeWord:  spec.RequireNodeWord != nil && *spec.RequireNodeWord,
-		RepairStaged:     spec.RepairStaged != nil && *spec.RepairStaged,
+		DetachDelay:     duration(spec.DetachDelay),
+		LiveMigration:   spec.LiveMigration != nil && *spec.LiveMigration,
+		UnpublishFences: spec.UnpublishFences != nil && *spec.UnpublishFences,
+		RequireNodeWord: spec.RequireNodeWord != nil && *spec.RequireNodeWord,
+		RepairStaged:    spec.RepairStaged != nil && *spec.RepairStaged,
 	}
 	if spec.Slots != nil {
 		fact.MaxSlots = spec.Slots.Max
@@ -52,12 +51,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
 	}
-	fact.YieldNotice = optional(spec.YieldNotice)
 	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
-	fact.OperationTimeout = duration(spec.OperationTimeout)
-	if ends := spec.EndTickets; ends != nil {
-		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
-	}
 	fact.Says = policyFields(spec)
 	return fact
 }
@@ -92,14 +86,13 @@ func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
 func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
 	for field, set := range map[ledger.PolicyFields]bool{
-		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
-		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
-		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
-		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
-		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
-		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
-		ledger.FieldOperations:       spec.AttachFor != nil || spec.DetachFor != nil,
-		ledger.FieldFencedCondition:  spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
+		ledger.FieldDetachDelay:     spec.DetachDelay != nil,
+		ledger.FieldLiveMigration:   spec.LiveMigration != nil,
+		ledger.FieldUnpublishFences: spec.UnpublishFences != nil,
+		ledger.FieldRequireNodeWord: spec.RequireNodeWord != nil,
+		ledger.FieldRepairStaged:    spec.RepairStaged != nil,
+		ledger.FieldOperations:      spec.AttachFor != nil || spec.DetachFor != nil,
+		ledger.FieldFencedCondition: spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
 	} {
 		if set {
 			fields |= field

@@ -29,7 +29,7 @@ func access(modes []corev1.PersistentVolumeAccessMode) ledger.Access {
 	case has(corev1.ReadWriteOnce):
 		return ledger.AccessNode
 	}
-	return ledger.AccessUnset
+	return ledger.AccessMany
 }
 
 // PersistentVolume makes a fact of a PersistentVolume. The fact holds even

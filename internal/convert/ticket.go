@@ -43,7 +43,6 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	}
 	if gone := t.Status.NodeGone; gone != nil {
 		fact.NodeGone = ledger.Outage{Elapsed: Elapsed(gone.ElapsedSeconds), NodeUID: string(gone.NodeUID)}
-		fact.NodeGone.Since, fact.NodeGone.Renewed = outage(gone.NotReadySince, gone.LeaseRenewed)
 	}
 	fact.TTLSeconds = TTLSeconds(t)
 	for i := range t.Spec.Volumes {
@@ -118,14 +117,12 @@ func parameters(of map[string]string) string {
 	return b.String()
 }
 
-// NodeGone is a ticket status's entry about an outage of its node; nil: none. Ticket is its inverse.
+// NodeGone is a ticket status's entry about its deleted Node; nil: none. Ticket is its inverse.
 func NodeGone(o ledger.Outage) *v1alpha1.NodeGoneProgress {
 	if o == (ledger.Outage{}) {
 		return nil
 	}
-	out := &v1alpha1.NodeGoneProgress{NodeUID: types.UID(o.NodeUID), ElapsedSeconds: int64(o.Elapsed / time.Second)}
-	out.NotReadySince, out.LeaseRenewed = times(o.Since, o.Renewed)
-	return out
+	return &v1alpha1.NodeGoneProgress{NodeUID: types.UID(o.NodeUID), ElapsedSeconds: int64(o.Elapsed / time.Second)}
 }
 
 func ticketVolume(v *v1alpha1.TicketVolume) ledger.TicketVolume {

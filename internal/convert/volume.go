@@ -140,13 +140,12 @@ func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, e
 
 // accessOfInline says how an inline volume may be shared: as the
 // PersistentVolume it is translated to; iSCSI and FC have no access modes there,
-// and may be shared unless a policy says otherwise (pkg/volume/util,
-// IsMultiAttachAllowed).
+// and may be shared (pkg/volume/util, IsMultiAttachAllowed).
 func accessOfInline(volume *corev1.Volume, namespace string) ledger.Access {
 	migrated, err := migrateInline(volume, namespace)
 	switch {
 	case volume.ISCSI != nil, volume.FC != nil:
-		return ledger.AccessUnset
+		return ledger.AccessMany
 	case err != nil || migrated == nil:
 		return ledger.AccessUnknown
 	}

@@ -93,7 +93,7 @@ func TestInlineVolumes(t *testing.T) {
 	disk := ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "vol-02399794d890f9375"}
 	want := []ledger.PodVolume{
 		{Name: "disk", Inline: disk, Access: ledger.AccessNode},
-		{Name: "lun", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}, Access: ledger.AccessUnset},
+		{Name: "lun", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}, Access: ledger.AccessMany},
 		{Name: "data", Claim: "c", ReadOnly: true},
 		{Name: "scratch", Claim: "db-scratch", Ephemeral: true},
 	}
@@ -129,8 +129,8 @@ func TestAccess(t *testing.T) {
 		modes []corev1.PersistentVolumeAccessMode
 		want  ledger.Access
 	}{
-		{nil, ledger.AccessUnset},
-		{[]corev1.PersistentVolumeAccessMode{"Future"}, ledger.AccessUnset},
+		{nil, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{"Future"}, ledger.AccessMany},
 		{[]corev1.PersistentVolumeAccessMode{rwo}, ledger.AccessNode},
 		{[]corev1.PersistentVolumeAccessMode{rwop}, ledger.AccessPod},
 		{[]corev1.PersistentVolumeAccessMode{rwop, rox}, ledger.AccessPod},

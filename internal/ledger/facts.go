@@ -11,10 +11,8 @@ const (
 	// AccessUnknown: no PersistentVolume of the volume has been seen. Unknown
 	// is treated as exclusive to a node.
 	AccessUnknown Access = iota
-	// AccessUnset: the PersistentVolume names no access mode. Kubernetes permits such a volume at many
-	// nodes; a policy may differ.
-	AccessUnset
-	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes.
+	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes, or there are none: Kubernetes permits
+	// such a volume at many nodes.
 	AccessMany
 	// AccessNode: ReadWriteOnce, one node at a time.
 	AccessNode
@@ -23,7 +21,7 @@ const (
 )
 
 func (a Access) String() string {
-	return [...]string{"unknown", "unset", "many", "node", "pod"}[a]
+	return [...]string{"unknown", "many", "node", "pod"}[a]
 }
 
 // PersistentVolume has the facts of a PersistentVolume.
@@ -192,12 +190,10 @@ const (
 	MoveOnDrain
 )
 
-// Outage is the part of a node's absence that controllers have seen. NodeUID, Since and Renewed identify
-// the outage, as in Force.
+// Outage is the part of a deleted Node's absence that controllers have seen.
 type Outage struct {
-	Elapsed        time.Duration
-	NodeUID        string
-	Since, Renewed int64
+	Elapsed time.Duration
+	NodeUID string // of the deleted Node
 }
 
 // TicketVolume names one volume of a ticket; exactly one field is set, except that ClaimUID accompanies
@@ -447,7 +443,6 @@ type PolicyFields uint16
 // Fields with a value that equals their absence.
 const (
 	FieldDetachDelay PolicyFields = 1 << iota
-	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
 	FieldRequireNodeWord
@@ -469,19 +464,14 @@ type Policy struct {
 	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
 	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
 	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
-	EmptyIsExclusive bool            // no access modes: one node at a time
 	LiveMigration    bool            // the driver may attach to two nodes
 	UnpublishFences  bool            // unpublish takes the machine's access away
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
 	NetworkFence     NetworkFence    // zero: none
 	Workers          int
-	YieldNotice      *time.Duration // nil: rules.DefaultYieldNotice
-	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: rules.DefaultAfterNodeDeleted
-	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
-	AttachFor        Operations     // only while the volume is attached somewhere
-	DetachFor        Operations     // only while it is attached nowhere
-	OperationTimeout time.Duration  // 0: operation.DefaultTimeout
-	Says             PolicyFields   // the set fields, also with value zero
+	AttachFor        Operations   // only while the volume is attached somewhere
+	DetachFor        Operations   // only while it is attached nowhere
+	Says             PolicyFields // the set fields, also with value zero
 }
 
 // NetworkFence is how the storage of a policy's driver cuts nodes off.

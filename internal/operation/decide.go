@@ -16,14 +16,14 @@ import (
 
 // The bounds of tickets.
 const (
-	// DefaultTimeout is how long a ticket exists at most where no policy says otherwise.
-	DefaultTimeout = v1alpha1.DefaultOperationTimeout
+	// Timeout is how long a ticket exists at most.
+	Timeout = 15 * time.Minute
 	// MaxPerNamespace is how many tickets for operations a namespace has, or has asked for, at once.
 	MaxPerNamespace = 16
 	// shortestPause is between two tickets for a volume's operation after the first one failed; the
-	// pause grows to longestPause times the timeout.
+	// pause grows to longestPause.
 	shortestPause = 10 * time.Second
-	longestPause  = 8
+	longestPause  = 8 * Timeout
 	// patience is how long a ticket waits before the operation's owner gets an event.
 	patience = 30 * time.Second
 )
@@ -104,7 +104,6 @@ type key struct {
 type want struct {
 	Make
 	key      key
-	timeout  time.Duration
 	work     *Work
 	progress int64 // changes when the operation has got further
 	existing *Ticket
@@ -266,14 +265,14 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
 }
 
-// late says whether a ticket should have ended by its own time: its time is not the policy's at its
-// first sight, or it was renewed.
+// late says whether a ticket should have ended by its own time: its time is another than it was made with,
+// or it was renewed.
 func (d *decision) late(t *Ticket, past attempt) bool {
 	if past.ticket != t.UID {
 		return false
 	}
-	left := past.timeout + patience - d.Now.Sub(t.Created)
-	if left > 0 && time.Duration(*t.Spec.TTLSeconds)*time.Second > past.timeout {
+	left := Timeout + patience - d.Now.Sub(t.Created)
+	if left > 0 && time.Duration(*t.Spec.TTLSeconds)*time.Second > Timeout {
 		d.again(left)
 	}
 	return left <= 0
@@ -296,7 +295,7 @@ func (d *decision) make(w *want) {
 	if d.Now.Before(past.Not) {
 		d.again(past.Not.Sub(d.Now))
 		if past.Failures > 0 {
-			d.trouble(w.work, ReasonPaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
+			d.trouble(w.work, ReasonPaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end while it had the volume",
 				past.Not.UTC().Format(time.RFC3339), w.Why()))
 		}
 		return
@@ -376,19 +375,13 @@ func (d *decision) want(w *Work) (want, bool) {
 	if !ok {
 		return want{}, false
 	}
-	timeout := DefaultTimeout
-	for i, v := range volumes {
-		if t := v.policy.OperationTimeout; t > 0 && (i == 0 || t > timeout) {
-			timeout = t
-		}
-	}
-	made := want{work: w, timeout: timeout, progress: progress, key: key{w.Operation, volumes[0].pv}}
+	made := want{work: w, progress: progress, key: key{w.Operation, volumes[0].pv}}
 	made.Make = Make{
 		ID:        ledger.TicketID{Namespace: volumes[0].namespace, Name: nameOf(w.Operation, w.Object)},
 		Operation: w.Operation, Owner: w.Object, Told: w.Told, Driver: volumes[0].driver,
 		Spec: v1alpha1.VolumeTicketSpec{
 			Type: v1alpha1.TicketType(w.Operation.TicketType()), Wherever: !detached, Detached: detached,
-			TTLSeconds: new(max(1, int64(timeout/time.Second))),
+			TTLSeconds: new(int64(Timeout / time.Second)),
 		},
 	}
 	sum := fnv.New64a()

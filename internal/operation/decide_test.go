@@ -148,14 +148,14 @@ func TestOneAfterTheOther(t *testing.T) {
 // A ticket that had the volume in vain is followed by a pause as long as that, and twice as long each
 // further time, up to a bound. A success ends that, and so does progress.
 func TestPauses(t *testing.T) {
-	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion), OperationTimeout: time.Minute})
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
-	for _, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 8 * time.Minute} {
+	for _, pause := range []time.Duration{Timeout, 2 * Timeout, 4 * Timeout, 8 * Timeout, 8 * Timeout} {
 		s.decide()
 		s.has("shop/expansion-uid-a")
 		s.grant()
 		s.decide()
-		s.after(time.Minute)
+		s.after(Timeout)
 		s.tickets = nil // its time is over
 		if plan := s.decide(); codes(plan) != "a "+ReasonPaused || plan.Again != pause {
 			t.Fatalf("after %s: told %q, again after %s", pause, codes(plan), plan.Again)
@@ -215,14 +215,14 @@ func TestMadeAgain(t *testing.T) {
 	}
 }
 
-// A pause is as long as the volume was had, and no longer than a multiple of the timeout.
+// A pause is as long as the volume was had, and no longer than two hours.
 func TestLongestPause(t *testing.T) {
-	for failures, want := range map[int]time.Duration{1: 45 * time.Second, 2: 90 * time.Second, 4: 6 * time.Minute, 5: 8 * time.Minute, 1000: 8 * time.Minute} {
-		if got := pause(45*time.Second, time.Minute, failures); got != want {
+	for failures, want := range map[int]time.Duration{1: 45 * time.Second, 2: 90 * time.Second, 4: 6 * time.Minute, 8: 96 * time.Minute, 9: 2 * time.Hour, 1000: 2 * time.Hour} {
+		if got := pause(45*time.Second, failures); got != want {
 			t.Errorf("after %d failures: %s, want %s", failures, got, want)
 		}
 	}
-	if got := pause(time.Second, time.Minute, 1); got != shortestPause {
+	if got := pause(time.Second, 1); got != shortestPause {
 		t.Errorf("after a moment: %s", got)
 	}
 }

@@ -38,7 +38,7 @@ func (s *scene) bare(granted ledger.TicketPhase) {
 // after the ticket is gone, and there is no other meanwhile.
 func TestLabelTakenOff(t *testing.T) {
 	for _, seen := range []bool{true, false} {
-		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Minute})
+		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 		s.works = []Work{snapshotOf("x", "a")}
 		s.decide()
 		id := s.tickets[0].ID
@@ -97,19 +97,18 @@ func TestOwnerOfAnotherName(t *testing.T) {
 	}
 }
 
-// A ticket by Moorage's name and labels that says a longer time than the policy, or that has been
-// renewed, ends when the policy's time is over.
-func TestLongerThanThePolicy(t *testing.T) {
-	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Minute})
+// A ticket by Moorage's name and labels that says a longer time, or that has been renewed, ends when its
+// time is over.
+func TestLongerThanItsTime(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}
 	s.decide()
 	s.tickets[0].Spec.TTLSeconds = new(int64(2592000))
 	s.grant()
-	if plan := s.decide(); plan.Again != time.Minute+patience {
+	if plan := s.decide(); plan.Again != Timeout+patience {
 		t.Errorf("again after %s", plan.Again)
 	}
-	s.policy(ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Hour})
-	s.after(time.Minute + patience - 1)
+	s.after(Timeout + patience - 1)
 	s.decide()
 	s.has("shop/snapshot-uid-x")
 	s.after(1)

@@ -24,7 +24,6 @@ type attempt struct {
 	held       time.Time // when it was first seen granted; zero: never
 	progress   int64     // of the operation, when it was first seen
 	infeasible bool      // the operation was so already then
-	timeout    time.Duration
 	unclear    time.Time // since when it can't be seen what came of it; zero: it can
 }
 
@@ -65,7 +64,7 @@ func (d *decision) remember(wants map[key][]want) {
 				continue
 			}
 			a := d.plan.Past[k]
-			a.ticket, a.id, a.owner, a.timeout = uid, w.ID, w.Owner, w.timeout
+			a.ticket, a.id, a.owner = uid, w.ID, w.Owner
 			a.progress, a.infeasible, a.held, a.unclear = w.progress, w.work.Infeasible, time.Time{}, time.Time{}
 			if granted {
 				a.held = d.Now
@@ -147,7 +146,7 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 		a.Not, result = d.Now.Add(shortestPause), Waited
 	default:
 		a.Failures++
-		a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))
+		a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.Failures))
 	}
 	d.plan.Over = append(d.plan.Over, Over{k.operation, result})
 	a.ticket, a.id, a.owner, a.held = "", ledger.TicketID{}, Object{}, time.Time{}
@@ -175,15 +174,13 @@ func (d *decision) unclear(o ledger.Operation, of Object) bool {
 }
 
 // pause is how long a volume is left to others after an operation had it for a time: as long
-// as that, twice as long after each further failure, and not longer than a multiple of the
-// timeout.
-func pause(held, timeout time.Duration, failures int) time.Duration {
-	longest := max(longestPause*timeout, shortestPause)
+// as that, and twice as long after each further failure.
+func pause(held time.Duration, failures int) time.Duration {
 	p := max(held, shortestPause)
-	for i := 1; i < failures && p < longest; i++ {
+	for i := 1; i < failures && p < longestPause; i++ {
 		p *= 2
 	}
-	return min(p, longest)
+	return min(p, longestPause)
 }
 
 // forgetAfter is how long after its pause an operation's failures are remembered.

@@ -16,7 +16,7 @@ import (
 // all are looked at, beside two other namespaces.
 func crowded(t *testing.T) *scene {
 	t.Helper()
-	s := newScene(t, ledger.Policy{AttachFor: only(ledger.AllOperations()...), OperationTimeout: time.Minute})
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.AllOperations()...)})
 	for v := range maxMembers {
 		s.volume(fmt.Sprintf("v%03d", v))
 	}

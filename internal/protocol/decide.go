@@ -131,32 +131,31 @@ func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 // longer asked: the volumes have no user, and are its own again.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
-		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !rules.Asked(s, t, now))
+		return ask(t, v, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !rules.Asked(t, now))
 	}
 	if slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.Outranked && r.Code != rules.LeavesNode }) {
 		return Interruption(t, v, Missing(s, t), now), true
 	}
-	notice := rules.YieldNotice(s, t)
 	switch {
-	case rules.OnNotice(s, t, now):
+	case rules.OnNotice(t, now):
 		return Task{}, false
-	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(s, t, now) > 0):
-		return ask(t, v, notice, now), true
+	case rules.YieldNotice(t) > 0 && !t.LetsGo && (t.YieldingSince == 0 || rules.NoticeLeft(t, now) > 0):
+		return ask(t, v, now), true
 	}
 	task := Interruption(t, v, Missing(s, t), now)
 	if cause := rules.MovesFor(s, t, now); cause != "" && !slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code != rules.LeavesNode }) {
-		task = task.because(s, cause) // the watch may be behind
+		task = task.because(cause) // the watch may be behind
 	}
 	return task, true
 }
 
-// ask is the task that asks a granted ticket to let go of its volumes within a time; without a time, it
-// ends the request. The time begins with the next whole second, the unit of a condition: it is never
+// ask is the task that asks a granted ticket to let go of its volumes; at no time, it ends the request. The
+// notice begins with the next whole second, the unit of a condition: it is never
 // shorter than stated, and no two requests begin in the same second.
-func ask(t *ledger.Ticket, v rules.Verdict, notice time.Duration, now time.Time) Task {
+func ask(t *ledger.Ticket, v rules.Verdict, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
-	if notice > 0 {
-		task.Commit.YieldingSince, task.Commit.Notice = now.Add(time.Second-1).Unix(), notice
+	if !now.IsZero() {
+		task.Commit.YieldingSince = now.Add(time.Second - 1).Unix()
 	}
 	return task
 }

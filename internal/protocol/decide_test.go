@@ -112,7 +112,7 @@ func TestDueInterrupts(t *testing.T) {
 		k, list := backup, []ledger.Event{hold}
 		if test.satisfied > 0 {
 			k.SatisfiedSince = now.Add(-test.satisfied).Unix()
-			k.YieldingSince = now.Add(-rules.DefaultYieldNotice).Unix()
+			k.YieldingSince = now.Add(-rules.Notice).Unix()
 		}
 		switch test.reason {
 		case rules.ClaimMissing:
@@ -143,9 +143,6 @@ func TestDueAsks(t *testing.T) {
 		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
 		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "p", UID: "uid-p"}},
 	}}
-	policy := func(notice time.Duration) ledger.Policy {
-		return ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}
-	}
 	asked := func(ago time.Duration) func(*ledger.Ticket) {
 		return func(k *ledger.Ticket) { k.YieldingSince = now.Add(-ago).Unix() }
 	}
@@ -154,26 +151,22 @@ func TestDueAsks(t *testing.T) {
 		change func(*ledger.Ticket)
 		facts  []ledger.Event
 		want   string
-		notice time.Duration
 	}{
-		"somebody wants it":         {nil, []ledger.Event{pod("p", "n2", "a")}, asks, 30 * time.Second},
-		"by its policy":             {nil, []ledger.Event{pod("p", "n2", "a"), policy(time.Minute)}, asks, time.Minute},
-		"without a time":            {nil, []ledger.Event{pod("p", "n2", "a"), policy(0)}, takesBack, 0},
-		"asked":                     {asked(29 * time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing, 0},
-		"its time is over":          {asked(30 * time.Second), []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
-		"its time is longer now":    {asked(30 * time.Second), []ledger.Event{pod("p", "n2", "a"), policy(time.Minute)}, nothing, 0},
-		"by a clock that is ahead":  {asked(-time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing, 0},
-		"by one that is far ahead":  {asked(-time.Hour), []ledger.Event{pod("p", "n2", "a")}, asks, 30 * time.Second},
-		"it lets go":                {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
-		"its volumes are not there": {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
-		"nobody wants it":           {nil, nil, nothing, 0},
-		"nobody wants it any more":  {asked(29 * time.Second), nil, nothing, 0},
-		"until its time is over":    {asked(30 * time.Second), nil, asksNoMore, 0},
-		"nor has it anything":       {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, nil, asksNoMore, 0},
-		"it let go of it before":    {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, nil, asksNoMore, 0},
-		"it let go before that":     {func(k *ledger.Ticket) { asked(30 * time.Second)(k); k.LetsGo = true }, nil, asksNoMore, 0},
+		"somebody wants it":         {nil, []ledger.Event{pod("p", "n2", "a")}, asks},
+		"asked":                     {asked(29 * time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing},
+		"its time is over":          {asked(30 * time.Second), []ledger.Event{pod("p", "n2", "a")}, takesBack},
+		"by a clock that is ahead":  {asked(-time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing},
+		"by one that is far ahead":  {asked(-time.Hour), []ledger.Event{pod("p", "n2", "a")}, asks},
+		"it lets go":                {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, []ledger.Event{pod("p", "n2", "a")}, takesBack},
+		"its volumes are not there": {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, []ledger.Event{pod("p", "n2", "a")}, takesBack},
+		"nobody wants it":           {nil, nil, nothing},
+		"nobody wants it any more":  {asked(29 * time.Second), nil, nothing},
+		"until its time is over":    {asked(30 * time.Second), nil, asksNoMore},
+		"nor has it anything":       {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, nil, asksNoMore},
+		"it let go of it before":    {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, nil, asksNoMore},
+		"it let go before that":     {func(k *ledger.Ticket) { asked(30 * time.Second)(k); k.LetsGo = true }, nil, asksNoMore},
 		"its claim is gone": {func(k *ledger.Ticket) { k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}} },
-			[]ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
+			[]ledger.Event{pod("p", "n2", "a")}, takesBack},
 	} {
 		k := backup
 		if test.change != nil {
@@ -190,8 +183,8 @@ func TestDueAsks(t *testing.T) {
 		case due && c.Phase == ledger.TicketGranted && c.YieldingSince == 0 && c.Verdict.Allowed():
 			got = asksNoMore
 		}
-		if got != test.want || c.Notice != test.notice {
-			t.Errorf("%s: %s within %s, want %s within %s", name, got, c.Notice, test.want, test.notice)
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }

@@ -109,10 +109,9 @@ type Request struct {
 	Granted []ledger.VolumeID
 	// Interruptions is the count of interruptions that DecideTicket writes.
 	Interruptions int64
-	// YieldingSince is since when the ticket is asked to let go of its volumes, in seconds since 1970, and
-	// Notice its time for that, as DecideTicket writes them; 0: not asked.
+	// YieldingSince is since when the ticket is asked to let go of its volumes, in seconds since 1970, as
+	// DecideTicket writes it; 0: not asked.
 	YieldingSince int64
-	Notice        time.Duration
 	// Look is the number that AskNode and OrderUnstage write.
 	Look int64
 	// Orders are all standing orders after an OrderUnstage or a WithdrawUnstage.

@@ -19,10 +19,10 @@ type Task struct {
 	Step rules.Step
 	// Ticket is the decided ticket. Read only.
 	Ticket *ledger.Ticket
-	// Cause is why Ticket ends or moves because of its node, and Was is the Node of that decision (read
-	// only). The read in Proofs must still show the cause.
+	// Cause is why Ticket ends or moves because of its node. The read in Proofs must still show it.
 	Cause rules.EndCause
-	Was   *ledger.Node
+	// Was is the Node that a take-over reads, as it was known before. Read only.
+	Was *ledger.Node
 	// Proofs are reads that must find nothing, or a Node in the state of Cause, before Commit and in this
 	// order. Done entries leave the list.
 	Proofs []Request

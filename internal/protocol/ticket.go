@@ -72,19 +72,17 @@ func Ending(t *ledger.Ticket) Task {
 
 // EndOf is the task that ends a ticket because of its node's state. A read of the Node must prove it:
 // the watch may be behind.
-func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause rules.EndCause) Task {
-	return Ending(t).because(s, cause)
+func EndOf(t *ledger.Ticket, cause rules.EndCause) Task {
+	return Ending(t).because(cause)
 }
 
 // because adds a read of a ticket's node that must prove why the task is due.
-func (t Task) because(s ledger.Snapshot, cause rules.EndCause) Task {
-	n := t.Ticket.Node
-	t.Proofs, t.Cause, t.Was = append(t.Proofs, read(Nodes, string(n))), cause, s.Node(n)
+func (t Task) because(cause rules.EndCause) Task {
+	t.Proofs, t.Cause = append(t.Proofs, read(Nodes, string(t.Ticket.Node))), cause
 	return t
 }
 
-// proves says whether a read of a ticket's node shows why the ticket ends or moves. A node that is not
-// Ready must be so since the counted time: otherwise it was Ready in between.
+// proves says whether a read of a ticket's node shows why the ticket ends or moves.
 func (t Task) proves(a Answer) bool {
 	n, exists := first[ledger.NodeState](a)
 	switch t.Cause {
@@ -92,8 +90,6 @@ func (t Task) proves(a Answer) bool {
 		return a.Result == NotFound
 	case rules.EndNodeCordoned:
 		return exists && n.Draining
-	case rules.EndNodeUnreachable:
-		return exists && t.Was != nil && n.Ready != ledger.ReadyTrue && n.UID == t.Was.UID && n.ReadySince == t.Was.ReadySince
 	case rules.EndTimeOver: // not because of its node
 	}
 	return false

@@ -163,37 +163,27 @@ func TestEnding(t *testing.T) {
 
 // A ticket ends because of its node only if a read shows the decided state: the watch may be behind.
 func TestEndOfNode(t *testing.T) {
-	since := func(at int64) func(*ledger.NodeState) { return func(n *ledger.NodeState) { n.ReadySince = at } }
-	again := func(n *ledger.NodeState) { n.UID = "again" }
 	cordoned := func(n *ledger.NodeState) { n.Draining = true }
-	notReady := func(n *ledger.NodeState) { n.Ready = ledger.ReadyFalse }
 	for name, test := range map[string]struct {
 		cause rules.EndCause
 		reply reply
 		want  string // empty: it ends
 	}{
-		"deleted":                        {rules.EndNodeDeleted, replies(NotFound), ""},
-		"deleted, and there":             {rules.EndNodeDeleted, replies(Done, node("9", silent)), "stale"},
-		"deleted, and no answer":         {rules.EndNodeDeleted, replies(Unknown), "failed"},
-		"unreachable":                    {rules.EndNodeUnreachable, replies(Done, node("9", silent, since(7))), ""},
-		"unreachable, by its own word":   {rules.EndNodeUnreachable, replies(Done, node("9", notReady, since(7))), ""},
-		"unreachable, and Ready again":   {rules.EndNodeUnreachable, replies(Done, node("9", since(7))), "stale"},
-		"unreachable, Ready in between":  {rules.EndNodeUnreachable, replies(Done, node("9", silent, since(8))), "stale"},
-		"unreachable, made again":        {rules.EndNodeUnreachable, replies(Done, node("9", silent, since(7), again)), "stale"},
-		"unreachable, and deleted since": {rules.EndNodeUnreachable, replies(NotFound), "stale"},
-		"unreachable, and no answer":     {rules.EndNodeUnreachable, replies(Unknown), "failed"},
-		"cordoned":                       {rules.EndNodeCordoned, replies(Done, node("9", cordoned)), ""},
-		"cordoned, and no more":          {rules.EndNodeCordoned, replies(Done, node("9")), "stale"},
-		"cordoned, and deleted since":    {rules.EndNodeCordoned, replies(NotFound), "stale"},
+		"deleted":                     {rules.EndNodeDeleted, replies(NotFound), ""},
+		"deleted, and there":          {rules.EndNodeDeleted, replies(Done, node("9", silent)), "stale"},
+		"deleted, and no answer":      {rules.EndNodeDeleted, replies(Unknown), "failed"},
+		"cordoned":                    {rules.EndNodeCordoned, replies(Done, node("9", cordoned)), ""},
+		"cordoned, and no more":       {rules.EndNodeCordoned, replies(Done, node("9")), "stale"},
+		"cordoned, and deleted since": {rules.EndNodeCordoned, replies(NotFound), "stale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks := ticket("p", "n1", ledger.TypeManual, "a")
-			p := newPlayer(node("8", silent, since(7), cordoned), asks)
+			p := newPlayer(node("8", silent, cordoned), asks)
 			s, list, want := p.ledger.Snapshot(), []reply{test.reply}, []string{"get nodes n1", test.want}
 			if test.want == "" {
 				list, want = append(list, replies(Done)), []string{"get nodes n1", "drop-ticket uid=t-p version=1", "tell TicketReleased", "finished"}
 			}
-			check(t, p.play(t, EndOf(s, s.Ticket(asks.ID), test.cause), list...), want...)
+			check(t, p.play(t, EndOf(s.Ticket(asks.ID), test.cause), list...), want...)
 			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != (test.want == "") {
 				t.Errorf("ended: %t", ended)
 			}
@@ -205,10 +195,8 @@ func TestEndOfNode(t *testing.T) {
 // ticket that ends. A ticket that another claimant interrupts needs no read.
 func TestMoveIsProved(t *testing.T) {
 	silent := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
-	since := func(at int64) func(*ledger.NodeState) { return func(s *ledger.NodeState) { s.ReadySince = at } }
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
-	hour := time.Hour
-	lost := ledger.Policy{Name: "p", Driver: disk.Driver, Version: "1", TicketsLost: &hour}
+	const hour = time.Hour
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		wait  time.Duration
@@ -222,8 +210,6 @@ func TestMoveIsProved(t *testing.T) {
 		"cordoned, no answer":   {[]ledger.Event{node("8", cordoned)}, 0, replies(Unknown), false, "failed"},
 		"gone":                  {[]ledger.Event{node("8", silent), ledger.NodeGone{Name: "n1"}}, hour, replies(NotFound), true, "finished"},
 		"gone, and back":        {[]ledger.Event{node("8", silent), ledger.NodeGone{Name: "n1"}}, hour, replies(Done, node("9")), false, "stale"},
-		"silent":                {[]ledger.Event{lost, node("8", silent, since(7)), ledger.NodeLease{Node: "n1", Renewed: 1}}, 2 * hour, replies(Done, node("9", silent, since(7))), true, "finished"},
-		"silent, and back":      {[]ledger.Event{lost, node("8", silent, since(7)), ledger.NodeLease{Node: "n1", Renewed: 1}}, 2 * hour, replies(Done, node("9")), false, "stale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := ticket("p", "n1", ledger.TypeManual, "a")

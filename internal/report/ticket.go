@@ -84,9 +84,7 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause rules.EndCause) string {
 	case rules.EndNodeCordoned:
 		return fmt.Sprintf("node %s is cordoned, and it says onDrain: End", t.Node())
 	case rules.EndNodeDeleted:
-		return fmt.Sprintf("node %s does not exist any more (endTickets.afterNodeDeleted)", t.Node())
-	case rules.EndNodeUnreachable:
-		return fmt.Sprintf("node %s has not been ready for too long (endTickets.afterNodeUnreachable)", t.Node())
+		return fmt.Sprintf("node %s does not exist any more", t.Node())
 	}
 	return string(cause)
 }

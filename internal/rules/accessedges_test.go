@@ -11,11 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The request's access mode counts while the ledger knows nothing of the volume; the policy's, if a
-// PersistentVolume names none.
+// The request's access mode counts while the ledger knows nothing of the volume.
 func TestToldAccess(t *testing.T) {
-	empty := ledger.PersistentVolume{Name: "pv", Version: "3", Volume: disk, Access: ledger.AccessUnset, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
-	single := ledger.Policy{Name: "p", Version: "1", Driver: "d", EmptyIsExclusive: true}
 	known := func(v *ledger.Volume) *ledger.Volume { return v }
 	none := func(*ledger.Volume) *ledger.Volume { return nil }
 	yetToBe := func(v *ledger.Volume) *ledger.Volume {
@@ -32,15 +29,12 @@ func TestToldAccess(t *testing.T) {
 	}{
 		"its PersistentVolume's":         {nil, known, ledger.AccessMany, ledger.AccessNode},
 		"nobody knows it":                {nil, none, ledger.AccessMany, ledger.AccessMany},
-		"nobody knows it, or says":       {[]ledger.Event{single}, none, ledger.AccessUnset, ledger.AccessUnset},
 		"it is yet to be":                {nil, yetToBe, ledger.AccessMany, ledger.AccessMany},
 		"a pod has it, and nothing says": {nil, unnamed, ledger.AccessMany, ledger.AccessUnknown},
-		"no mode is named":               {[]ledger.Event{empty}, known, ledger.AccessNode, ledger.AccessUnset},
-		"none is, by a policy":           {[]ledger.Event{empty, single}, known, ledger.AccessMany, ledger.AccessNode},
-		"a mode is, and such a policy":   {[]ledger.Event{sharedDisk, single}, known, ledger.AccessNode, ledger.AccessMany},
+		"it is shared":                   {[]ledger.Event{sharedDisk}, known, ledger.AccessNode, ledger.AccessMany},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{dataAt("q", "well", ledger.PodLive)}, test.facts...)...)
-		if got := told(p.snapshot, test.of(p.volume), test.need); got != test.want {
+		if got := told(test.of(p.volume), test.need); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -171,7 +171,7 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	}
 	queues := map[ledger.NodeName]*Queue{}
 	for t := range s.Tickets() {
-		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() && !OnNotice(s, t, now) {
+		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() && !OnNotice(t, now) {
 			found = append(found, Violation{Invariant: "I1", Volume: v.First().Volume, Node: t.Node, Ticket: t.ID, Message: "still to do: take the grant from ticket " + t.ID.String()})
 		}
 		if t.Phase != ledger.TicketPending {

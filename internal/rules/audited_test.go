@@ -108,16 +108,16 @@ func TestLimit(t *testing.T) {
 func TestPolicyOfAClassInherits(t *testing.T) {
 	short, long, slots := time.Minute, time.Hour, int32(3)
 	all := ledger.Policy{
-		Name: "all", Version: "1", Driver: "d", DetachDelay: short, EmptyIsExclusive: true,
+		Name: "all", Version: "1", Driver: "d", DetachDelay: short,
 		LiveMigration: true, AfterPodGone: &short, AfterUnreachable: &short, MaxSlots: &slots, Headroom: 2,
 	}
-	says := ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration
+	says := ledger.FieldDetachDelay | ledger.FieldLiveMigration
 	for name, test := range map[string]struct{ class, want ledger.Policy }{
 		"nothing said": {ledger.Policy{}, all},
 		"nothing is to be so": {ledger.Policy{Says: says}, ledger.Policy{
 			AfterPodGone: &short, AfterUnreachable: &short, MaxSlots: &slots, Headroom: 2, Says: says}},
 		"all said otherwise": {ledger.Policy{DetachDelay: long, AfterPodGone: &long, AfterUnreachable: &long, Headroom: 9},
-			ledger.Policy{DetachDelay: long, EmptyIsExclusive: true, LiveMigration: true,
+			ledger.Policy{DetachDelay: long, LiveMigration: true,
 				AfterPodGone: &long, AfterUnreachable: &long, MaxSlots: &slots, Headroom: 2}},
 	} {
 		l := ledger.New()

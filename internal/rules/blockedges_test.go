@@ -146,28 +146,22 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	}
 }
 
-// The known access mode of a volume counts, or else the request's, or the policy's if none is named.
+// The known access mode of a volume counts, or else the request's.
 func TestAccessOfAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	placeholder := ledger.UnboundClaim("d", "u")
 	for name, test := range map[string]struct {
-		v      *ledger.Volume
-		need   ledger.Access
-		policy bool
-		want   ledger.Access
+		v    *ledger.Volume
+		need ledger.Access
+		want ledger.Access
 	}{
-		"as is known":                     {&ledger.Volume{ID: id, Access: ledger.AccessNode}, ledger.AccessMany, false, ledger.AccessNode},
-		"nothing is known":                {&ledger.Volume{ID: id}, ledger.AccessMany, false, ledger.AccessMany},
-		"nobody knows it":                 {nil, ledger.AccessPod, true, ledger.AccessPod},
-		"of a claim that is not bound":    {&ledger.Volume{ID: placeholder, Access: ledger.AccessNode}, ledger.AccessMany, false, ledger.AccessMany},
-		"none named":                      {&ledger.Volume{ID: id, Access: ledger.AccessUnset}, ledger.AccessUnknown, false, ledger.AccessUnset},
-		"none named, and a policy":        {&ledger.Volume{ID: id, Access: ledger.AccessUnset}, ledger.AccessUnknown, true, ledger.AccessNode},
-		"none named, and nobody knows it": {nil, ledger.AccessUnset, true, ledger.AccessUnset},
-		"shared, and a policy":            {&ledger.Volume{ID: id, Access: ledger.AccessMany}, ledger.AccessUnknown, true, ledger.AccessMany},
+		"as is known":                  {&ledger.Volume{ID: id, Access: ledger.AccessNode}, ledger.AccessMany, ledger.AccessNode},
+		"nothing is known":             {&ledger.Volume{ID: id}, ledger.AccessMany, ledger.AccessMany},
+		"nobody knows it":              {nil, ledger.AccessPod, ledger.AccessPod},
+		"of a claim that is not bound": {&ledger.Volume{ID: placeholder, Access: ledger.AccessNode}, ledger.AccessMany, ledger.AccessMany},
+		"shared":                       {&ledger.Volume{ID: id, Access: ledger.AccessMany}, ledger.AccessUnknown, ledger.AccessMany},
 	} {
-		s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {
-			l.Apply(auditTime, ledger.Policy{Name: "p", Version: "1", Driver: "d", EmptyIsExclusive: test.policy})
-		})
+		s, _, _ := concerned(t, "", "", ledger.Hold{})
 		if got := access(s, test.v, test.need); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}

@@ -107,7 +107,7 @@ func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (proto
 	if a.Code == world.OK && r.Do == protocol.DecideTicket && !r.EpochOnly {
 		asked := ""
 		if r.YieldingSince != 0 {
-			asked = fmt.Sprintf(", and asked to let go within %s", r.Notice)
+			asked = fmt.Sprintf(", and asked to let go within %s", rules.Notice)
 		}
 		c.trace("ticket %s at %s: %s%s%s", ticketName(*t.Ticket), t.Ticket.Node, r.Phase, asked, because(r.Verdict))
 	}

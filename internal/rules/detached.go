@@ -38,7 +38,7 @@ func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 // this request keeps it detached. While a user has an exclusive volume at the node, no leader has granted
 // it elsewhere.
 func (w evaluation) doubted(v *ledger.Volume, need Need) (Reason, bool) {
-	exclusive := exclusive(told(w.snapshot, v, need.Access))
+	exclusive := exclusive(told(v, need.Access))
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		if place.Node == w.node || exclusive && w.lives(v, v.NodeVolume(w.node)) || !exclusive && place.Node != ledger.Detached && w.node != ledger.Detached {
@@ -183,7 +183,7 @@ func (p *planning) staysDetached(reason Reason) Reason {
 		}
 		if r := requestOf(p.snapshot, u); first.Who.IsZero() || CompareRequests(r, first) < 0 {
 			first = r
-			reason.Until = yieldsBy(p.snapshot, p.snapshot.Ticket(u.Ticket))
+			reason.Until = yieldsBy(p.snapshot.Ticket(u.Ticket))
 		}
 	}
 	reason.Code, reason.Node, reason.Who, reason.Detail = StaysDetached, "", first.Who, string(first.Type)
@@ -199,7 +199,7 @@ func (r Reason) named(s ledger.Snapshot) Reason {
 	t := s.Ticket(ledger.TicketID{Namespace: r.Who.Namespace, Name: r.Who.Name})
 	r.Code, r.Node, r.Detail = StaysDetached, "", ""
 	if t != nil {
-		r.Detail, r.Until = string(t.Type), yieldsBy(s, t)
+		r.Detail, r.Until = string(t.Type), yieldsBy(t)
 	}
 	return r
 }

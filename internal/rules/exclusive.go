@@ -321,7 +321,7 @@ func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn
 // access returns how many nodes or pods a volume may serve. If the hold gives the volume to one node, pods
 // that name the volume inline can't share it.
 func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
-	a := told(s, v, need)
+	a := told(v, need)
 	if !exclusive(a) && (keptDetached(s, v) || keptByHold(s, v)) {
 		return ledger.AccessNode
 	}
@@ -337,22 +337,13 @@ func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	})
 }
 
-// told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods; the policy
-// decides if they name no access mode. need is the request's own access mode: it counts for a volume that
-// is at no node and has no other user.
-func told(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
-	a := need
-	if v != nil && v.ID.IsReal() {
-		if v.Access != ledger.AccessUnknown {
-			a = v.Access
-		} else if len(v.NodeVolumes) > 0 {
-			a = ledger.AccessUnknown
-		}
+// told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods. need is the
+// request's own access mode: it counts for a volume that is at no node and has no other user.
+func told(v *ledger.Volume, need ledger.Access) ledger.Access {
+	if v != nil && v.ID.IsReal() && (v.Access != ledger.AccessUnknown || len(v.NodeVolumes) > 0) {
+		return v.Access
 	}
-	if a == ledger.AccessUnset && v != nil && policyOf(s, v).EmptyIsExclusive {
-		return ledger.AccessNode
-	}
-	return a
+	return need
 }
 
 // keptByHold says whether a hold keeps a volume at one node although pods name it inline and would share
@@ -377,7 +368,7 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 // exclusive says whether a volume may be at one node only. A volume is exclusive unless it is known to be
 // shared.
 func exclusive(a ledger.Access) bool {
-	return a != ledger.AccessMany && a != ledger.AccessUnset
+	return a != ledger.AccessMany
 }
 
 // alone returns a reason for each node, except not, where only moorage-node says that a volume is mounted:

@@ -9,10 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume may be at many nodes only if it is known to be shared, or names no access mode.
+// A volume may be at many nodes only if it is known to be shared.
 func TestExclusive(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{
-		ledger.AccessUnknown: true, ledger.AccessUnset: false, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true,
+		ledger.AccessUnknown: true, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true,
 	} {
 		if got := exclusive(access); got != want {
 			t.Errorf("access %s: %t", access, got)

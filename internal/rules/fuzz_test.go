@@ -91,7 +91,7 @@ func (g *anything) event() ledger.Event {
 	minutes := time.Duration(g.below(9)) * time.Minute
 	odd := minutes + time.Second/2
 	return ledger.Policy{
-		Name: g.name("y", 2), Version: v, Driver: "disk", DetachDelay: minutes, AfterPodGone: &odd, AfterUnreachable: &minutes, LiveMigration: g.flag(), EmptyIsExclusive: g.flag(),
+		Name: g.name("y", 2), Version: v, Driver: "disk", DetachDelay: minutes, AfterPodGone: &odd, AfterUnreachable: &minutes, LiveMigration: g.flag(),
 	}
 }
 

@@ -36,20 +36,20 @@ func TestNoticeLeft(t *testing.T) {
 		})
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, k)
 		is := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
-		if got := NoticeLeft(p.snapshot, is, auditTime); got != test.left {
+		if got := NoticeLeft(is, auditTime); got != test.left {
 			t.Errorf("%s: %s are left, want %s", name, got, test.left)
 		}
-		if got := Asked(p.snapshot, is, auditTime); got != test.asked {
+		if got := Asked(is, auditTime); got != test.asked {
 			t.Errorf("%s: it is asked: %t", name, got)
 		}
-		if got := OnNotice(p.snapshot, is, auditTime); got != test.onNotice {
+		if got := OnNotice(is, auditTime); got != test.onNotice {
 			t.Errorf("%s: it has time: %t", name, got)
 		}
-		if got := yieldsBy(p.snapshot, is); got != test.until {
+		if got := yieldsBy(is); got != test.until {
 			t.Errorf("%s: until %d, want %d", name, got, test.until)
 		}
 	}
-	if got := yieldsBy(ledger.Snapshot{}, nil); got != 0 {
+	if got := yieldsBy(nil); got != 0 {
 		t.Errorf("a ticket that is not known is asked to let go until %d", got)
 	}
 }

@@ -169,8 +169,6 @@ func accessMode(word string) ledger.Access {
 		return ledger.AccessPod
 	case "RWX", "ROX", "RWO+ROX":
 		return ledger.AccessMany
-	case "none":
-		return ledger.AccessUnset
 	}
 	return ledger.AccessUnknown
 }
@@ -237,7 +235,7 @@ func (s *script) policy(a args) {
 	p := ledger.Policy{
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
-		EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
+		LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
 	}
 	if share, is := strings.CutSuffix(a.get("maxUnreachable", ""), "%"); is {

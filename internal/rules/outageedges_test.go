@@ -10,40 +10,30 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long the node of a granted ticket is gone, as this process or an earlier one saw it, and its policy's
-// time.
+// How long the Node of a granted ticket is deleted, as this process or an earlier one saw it.
 func TestNodeGoneOfATicket(t *testing.T) {
-	after := func(deleted, lost time.Duration) ledger.Event {
-		return ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: &deleted, TicketsLost: &lost}
-	}
 	granted := func(changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, "dead", append([]func(*ledger.Ticket){grantedNow}, changes...)...)
 	}
-	earlier := func(o ledger.Outage) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.NodeGone = o } }
-	outage := nodeAs("dead", silent, func(n *ledger.NodeState) { n.ReadySince = 40 })
-	lease := ledger.NodeLease{Node: "dead", Renewed: 7}
-	seen := ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}
-	other := ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x", Since: 39, Renewed: 7}
+	earlier := func(uid string) ledger.Event {
+		return granted(func(k *ledger.Ticket) { k.NodeGone = ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: uid} })
+	}
+	gone := ledger.NodeGone{Name: "dead"}
 	for name, test := range map[string]struct {
 		facts []ledger.Event // after the ticket
 		k     ledger.Event
 		left  time.Duration // after two minutes; -1: no rule
 		keep  ledger.Outage
 	}{
-		"not Ready":                       {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
-		"no time for it":                  {[]ledger.Event{after(10*time.Minute, never), outage, lease}, granted(), -1, ledger.Outage{}},
-		"at once":                         {[]ledger.Event{after(never, 0), outage, lease}, granted(), 0, ledger.Outage{Elapsed: 2 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}},
-		"Ready":                           {[]ledger.Event{after(0, 0), alive}, granted(), -1, ledger.Outage{}},
-		"deleted":                         {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x"}},
-		"it only asks":                    {[]ledger.Event{after(0, 0), outage, lease}, asksAt("m", ledger.TypeManual, "dead"), -1, ledger.Outage{}},
-		"an earlier process began":        {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(earlier(seen)), 5 * time.Minute, ledger.Outage{Elapsed: 5 * time.Minute, NodeUID: "x", Since: 40, Renewed: 7}},
-		"an earlier one, another outage":  {[]ledger.Event{after(never, 10*time.Minute), outage, lease}, granted(earlier(other)), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
-		"an earlier one, and it saw all":  {[]ledger.Event{after(never, 10*time.Minute), alive, nodeAs("dead", silent, func(n *ledger.NodeState) { n.Version, n.ReadySince = "8", 40 }), lease}, granted(earlier(seen)), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x", Since: 40, Renewed: 7}},
-		"nobody has read the Lease":       {[]ledger.Event{after(never, 10*time.Minute), outage}, granted(earlier(seen)), 8 * time.Minute, seen},
-		"nobody knows its node":           {[]ledger.Event{after(0, 0)}, asksAt("m", ledger.TypeManual, "", grantedNow), -1, ledger.Outage{}},
-		"its volumes are of no driver":    {[]ledger.Event{outage, lease, after(never, 10*time.Minute)}, granted(func(k *ledger.Ticket) { k.Volumes = nil }), -1, ledger.Outage{}},
-		"a first look after it was gone":  {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(earlier(ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "x"})), 5 * time.Minute, ledger.Outage{Elapsed: 5 * time.Minute, NodeUID: "x"}},
-		"that of another Node, and gone ": {[]ledger.Event{after(10*time.Minute, never), ledger.NodeGone{Name: "dead"}}, granted(earlier(ledger.Outage{Elapsed: 3 * time.Minute, NodeUID: "y"})), 8 * time.Minute, ledger.Outage{Elapsed: 100 * time.Second, NodeUID: "x"}},
+		"not Ready":                      {[]ledger.Event{nodeAs("dead", silent), ledger.NodeLease{Node: "dead", Renewed: 7}}, granted(), -1, ledger.Outage{}},
+		"Ready":                          {[]ledger.Event{alive}, granted(), -1, ledger.Outage{}},
+		"deleted":                        {[]ledger.Event{gone}, granted(), 4 * time.Minute, ledger.Outage{Elapsed: 2 * time.Minute, NodeUID: "x"}},
+		"it only asks":                   {[]ledger.Event{gone}, asksAt("m", ledger.TypeManual, "dead"), -1, ledger.Outage{}},
+		"an earlier process began":       {[]ledger.Event{gone}, earlier("x"), time.Minute, ledger.Outage{Elapsed: 5 * time.Minute, NodeUID: "x"}},
+		"an earlier one, another Node":   {[]ledger.Event{gone}, earlier("y"), 4 * time.Minute, ledger.Outage{Elapsed: 2 * time.Minute, NodeUID: "x"}},
+		"an earlier one, and it saw all": {[]ledger.Event{alive, gone}, earlier("x"), 4 * time.Minute, ledger.Outage{Elapsed: 2 * time.Minute, NodeUID: "x"}},
+		"nobody knows its node":          {nil, asksAt("m", ledger.TypeManual, "", grantedNow), -1, ledger.Outage{}},
+		"it has no volumes":              {[]ledger.Event{gone}, granted(func(k *ledger.Ticket) { k.Volumes = nil }), -1, ledger.Outage{}},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{test.k}, test.facts...)...)
 		f, keep := nodeGone(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime.Add(2*time.Minute))
@@ -62,7 +52,6 @@ func TestLeavesItsNode(t *testing.T) {
 	stays := func(k *ledger.Ticket) { k.OnDrain = ledger.StayOnDrain }
 	cordoned := nodeAs("well", func(n *ledger.NodeState) { n.Draining = true })
 	gone := []ledger.Event{ledger.NodeGone{Name: "well"}}
-	atOnce := ledger.Policy{Name: "p", Version: "1", Driver: "d", TicketsDeleted: new(time.Duration), TicketsLost: new(time.Duration)}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		cause EndCause
@@ -74,11 +63,10 @@ func TestLeavesItsNode(t *testing.T) {
 		"cordoned, and it stays":    {[]ledger.Event{moving("well", stays), cordoned}, "", ""},
 		"not Ready":                 {[]ledger.Event{moving("well"), nodeAs("well", silent)}, "", "takes no tickets now"},
 		"not Ready, and granted":    {[]ledger.Event{moving("well", grantedNow), nodeAs("well", silent)}, "", ""},
-		"not Ready, and it is time": {[]ledger.Event{moving("well", grantedNow), nodeAs("well", silent), atOnce}, EndNodeUnreachable, "is not ready"},
 		"not Ready, and it stays":   {[]ledger.Event{moving("well", stays), nodeAs("well", silent)}, "", ""},
 		"it has none yet":           {[]ledger.Event{moving("")}, "", ""},
 		"gone":                      {append([]ledger.Event{moving("well")}, gone...), "", "takes no tickets now"},
-		"gone, granted, and time":   {append([]ledger.Event{moving("well", grantedNow), atOnce}, gone...), EndNodeDeleted, "does not exist any more"},
+		"gone, and granted":         {append([]ledger.Event{moving("well", grantedNow)}, gone...), "", ""},
 		"emptied, and then deleted": {append([]ledger.Event{moving("well", grantedNow), cordoned}, gone...), "", ""},
 		"a node that nobody knows":  {[]ledger.Event{moving("nowhere", func(k *ledger.Ticket) { k.Volumes = nil })}, "", "takes no tickets now"},
 	} {
@@ -89,7 +77,12 @@ func TestLeavesItsNode(t *testing.T) {
 			t.Errorf("%s: %+v, %q", name, got, MovesFor(p.snapshot, k, auditTime))
 		}
 	}
-	if got := EndCauses(); !slices.Equal(got, []EndCause{"TimeOver", "NodeCordoned", "NodeDeleted", "NodeUnreachable"}) && len(slices.Compact(slices.Sorted(slices.Values(got)))) != 4 {
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{moving("well", grantedNow)}, gone...)...)
+	k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
+	if got := leaves(p.snapshot, k, auditTime.Add(AfterNodeDeleted)); len(got) != 1 || got[0].Detail != "does not exist any more" || MovesFor(p.snapshot, k, auditTime.Add(AfterNodeDeleted)) != EndNodeDeleted {
+		t.Errorf("gone for long enough: %+v", got)
+	}
+	if got := EndCauses(); !slices.Equal(got, []EndCause{"TimeOver", "NodeCordoned", "NodeDeleted"}) {
 		t.Errorf("causes: %q", got)
 	}
 }

@@ -90,7 +90,7 @@ func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need
 func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, u ledger.User, name string) Reason {
 	return Reason{
 		Code: IncompatibleParameters, Volume: v.ID, Claim: name, Node: place.Node,
-		Who: requester(s, u), Until: yieldsBy(s, s.Ticket(u.Ticket)),
+		Who: requester(s, u), Until: yieldsBy(s.Ticket(u.Ticket)),
 	}
 }
 

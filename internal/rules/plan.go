@@ -143,7 +143,7 @@ func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *pl
 		Arbiter: a, snapshot: s, volume: v, now: now,
 		exclusive: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
 	}
-	p.shared = p.exclusive && !exclusive(told(s, v, v.Access))
+	p.shared = p.exclusive && !exclusive(told(v, v.Access))
 	p.onlyHeld = p.shared && !keptDetached(s, v)
 	p.shared = p.shared && !p.onlyHeld
 	return p

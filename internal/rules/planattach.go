@@ -335,7 +335,7 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, v
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
 		if who := requester(s, u); claimStateOf(s, u) == active && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
-			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s, s.Ticket(u.Ticket))
+			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s.Ticket(u.Ticket))
 		}
 	}
 	if reason.Code == HeldElsewhere {

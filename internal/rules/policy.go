@@ -8,15 +8,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The times without a policy. The first is that of Kubernetes.
+// Times of Kubernetes.
 const (
 	// DefaultAfterPodGone is the time from the deletion of the last pod at a node that is not ready to the
 	// forced detach of its volumes (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultYieldNotice is the time in which a ticket that yields has to let go of its volumes.
-	DefaultYieldNotice = 30 * time.Second
-	// DefaultAfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
-	DefaultAfterNodeDeleted = 6 * time.Minute
+	// AfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
+	AfterNodeDeleted = 6 * time.Minute
 	// never means a disabled rule.
 	never = time.Duration(-1)
 )
@@ -41,9 +39,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
 	}
-	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
-		p.EmptyIsExclusive = all.EmptyIsExclusive
-	}
 	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
 		p.RequireNodeWord = all.RequireNodeWord
 	}
@@ -62,9 +57,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldOperations, p.AttachFor|p.DetachFor != 0) {
 		p.AttachFor, p.DetachFor = all.AttachFor, all.DetachFor
 	}
-	if p.OperationTimeout == 0 {
-		p.OperationTimeout = all.OperationTimeout
-	}
 	if p.AfterPodGone == nil {
 		p.AfterPodGone = all.AfterPodGone
 	}
@@ -73,15 +65,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.MaxUnreachable == nil {
 		p.MaxUnreachable = all.MaxUnreachable
-	}
-	if p.YieldNotice == nil {
-		p.YieldNotice = all.YieldNotice
-	}
-	if p.TicketsDeleted == nil {
-		p.TicketsDeleted = all.TicketsDeleted
-	}
-	if p.TicketsLost == nil {
-		p.TicketsLost = all.TicketsLost
 	}
 	p.Says |= all.Says
 	// Slots of a node and calls of a driver are not of a class.
@@ -138,16 +121,11 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	most := maxUnreachable(a).Stricter(maxUnreachable(b))
 	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
-	notice := max(yieldNotice(a), yieldNotice(b))
-	a.YieldNotice = &notice
-	deleted, lost := longer(ticketsDeleted(a), ticketsDeleted(b)), longer(ticketsLost(a), ticketsLost(b))
-	a.TicketsDeleted, a.TicketsLost = &deleted, &lost
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	if a.FencedCondition != b.FencedCondition {
 		a.FencedCondition = ""
 	}
-	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
 	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	a.RepairStaged = a.RepairStaged && b.RepairStaged
 	return a
@@ -180,26 +158,12 @@ func setOr[T any](set *T, otherwise T) T {
 	return *set
 }
 
-func yieldNotice(p ledger.Policy) time.Duration {
-	return setOr(p.YieldNotice, DefaultYieldNotice)
-}
-
 func afterUnreachable(p ledger.Policy) time.Duration {
 	return setOr(p.AfterUnreachable, never)
 }
 
 func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
 	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
-}
-
-// ticketsDeleted and ticketsLost are the times after which tickets end at a deleted node, and at a node
-// that is not Ready.
-func ticketsDeleted(p ledger.Policy) time.Duration {
-	return setOr(p.TicketsDeleted, DefaultAfterNodeDeleted)
-}
-
-func ticketsLost(p ledger.Policy) time.Duration {
-	return setOr(p.TicketsLost, never)
 }
 
 // Policy is the policy of a need, with or without a volume.

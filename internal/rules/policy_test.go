@@ -49,8 +49,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return bound(p.MaxUnreachable) }, loose, loose},
 		"forceDetach.maxUnreachable, set": {policy{MaxUnreachable: &loose}, policy{MaxUnreachable: &strict}, 0,
 			func(p policy) any { return bound(p.MaxUnreachable) }, strict, strict},
-		"emptyAccessModes": {policy{EmptyIsExclusive: true}, policy{}, ledger.FieldEmptyAccessModes,
-			func(p policy) any { return p.EmptyIsExclusive }, true, false},
 		"liveMigration": {policy{LiveMigration: true}, policy{}, ledger.FieldLiveMigration,
 			func(p policy) any { return p.LiveMigration }, true, false},
 		"requireNodeWord": {policy{RequireNodeWord: true}, policy{}, ledger.FieldRequireNodeWord,
@@ -71,8 +69,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return p.AttachFor }, ledger.Operations(1), ledger.Operations(0)},
 		"detachFor, where the driver has attachFor": {policy{AttachFor: 1}, policy{DetachFor: 1}, 0,
 			func(p policy) any { return [2]ledger.Operations{p.AttachFor, p.DetachFor} }, [2]ledger.Operations{0, 1}, [2]ledger.Operations{0, 1}},
-		"operationTimeout": {policy{OperationTimeout: time.Hour}, policy{}, 0,
-			func(p policy) any { return p.OperationTimeout }, time.Hour, time.Hour},
 		"networkFence": {policy{NetworkFence: ledger.NetworkFence{Class: "all"}}, policy{NetworkFence: ledger.NetworkFence{Class: "one"}}, 0,
 			func(p policy) any { return p.NetworkFence.Class }, "all", "all"},
 	} {

@@ -45,8 +45,7 @@ func TestPolicyOfAVolume(t *testing.T) {
 	}
 }
 
-// The strictest of two policies permits what both permit, requires what either requires, and is exclusive
-// if either is, in any order.
+// The strictest of two policies permits what both permit, requires what either requires, in any order.
 func TestStrictest(t *testing.T) {
 	type policy = ledger.Policy
 	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot
@@ -55,26 +54,18 @@ func TestStrictest(t *testing.T) {
 		get  func(policy) any
 		want any
 	}{
-		"a delay":                         {policy{DetachDelay: 1}, policy{DetachDelay: 2}, func(p policy) any { return p.DetachDelay }, time.Duration(2)},
-		"a live migration, of one":        {policy{LiveMigration: true}, policy{}, func(p policy) any { return p.LiveMigration }, false},
-		"of both":                         {policy{LiveMigration: true}, policy{LiveMigration: true}, func(p policy) any { return p.LiveMigration }, true},
-		"unpublish fences, of one":        {policy{UnpublishFences: true}, policy{}, func(p policy) any { return p.UnpublishFences }, false},
-		"unpublish fences, of both":       {policy{UnpublishFences: true}, policy{UnpublishFences: true}, func(p policy) any { return p.UnpublishFences }, true},
-		"repairs, of one":                 {policy{RepairStaged: true}, policy{}, func(p policy) any { return p.RepairStaged }, false},
-		"repairs, of both":                {policy{RepairStaged: true}, policy{RepairStaged: true}, func(p policy) any { return p.RepairStaged }, true},
-		"a condition, of one":             {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
-		"one condition, of both":          {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
-		"two conditions":                  {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
-		"exclusive, of one":               {policy{EmptyIsExclusive: true}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, true},
-		"exclusive, of none":              {policy{}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, false},
-		"a node's word, of one":           {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
-		"a node's word, of none":          {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
-		"a notice":                        {policy{YieldNotice: new(time.Second)}, policy{YieldNotice: new(time.Minute)}, func(p policy) any { return yieldNotice(p) }, time.Minute},
-		"a notice, and the default":       {policy{YieldNotice: new(time.Second)}, policy{}, func(p policy) any { return yieldNotice(p) }, DefaultYieldNotice},
-		"the node is deleted":             {policy{TicketsDeleted: new(time.Second)}, policy{TicketsDeleted: new(time.Minute)}, func(p policy) any { return ticketsDeleted(p) }, time.Minute},
-		"the node is deleted, never ends": {policy{TicketsDeleted: new(time.Second)}, policy{TicketsDeleted: new(never)}, func(p policy) any { return ticketsDeleted(p) }, never},
-		"the node is lost":                {policy{TicketsLost: new(time.Second)}, policy{TicketsLost: new(time.Minute)}, func(p policy) any { return ticketsLost(p) }, time.Minute},
-		"the node is lost, never ends":    {policy{TicketsLost: new(time.Second)}, policy{}, func(p policy) any { return ticketsLost(p) }, never},
+		"a delay":                   {policy{DetachDelay: 1}, policy{DetachDelay: 2}, func(p policy) any { return p.DetachDelay }, time.Duration(2)},
+		"a live migration, of one":  {policy{LiveMigration: true}, policy{}, func(p policy) any { return p.LiveMigration }, false},
+		"of both":                   {policy{LiveMigration: true}, policy{LiveMigration: true}, func(p policy) any { return p.LiveMigration }, true},
+		"unpublish fences, of one":  {policy{UnpublishFences: true}, policy{}, func(p policy) any { return p.UnpublishFences }, false},
+		"unpublish fences, of both": {policy{UnpublishFences: true}, policy{UnpublishFences: true}, func(p policy) any { return p.UnpublishFences }, true},
+		"repairs, of one":           {policy{RepairStaged: true}, policy{}, func(p policy) any { return p.RepairStaged }, false},
+		"repairs, of both":          {policy{RepairStaged: true}, policy{RepairStaged: true}, func(p policy) any { return p.RepairStaged }, true},
+		"a condition, of one":       {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
+		"one condition, of both":    {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
+		"two conditions":            {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
+		"a node's word, of one":     {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
+		"a node's word, of none":    {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
 	} {
 		for _, got := range []policy{strictest(s, test.a, test.b), strictest(s, test.b, test.a)} {
 			if is := test.get(got); is != test.want {

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -17,10 +18,8 @@ const (
 	EndTimeOver EndCause = "TimeOver"
 	// EndNodeCordoned: spec.onDrain is End, and the node is cordoned or its Node is being deleted.
 	EndNodeCordoned EndCause = "NodeCordoned"
-	// EndNodeDeleted: endTickets.afterNodeDeleted is over.
+	// EndNodeDeleted: its Node is deleted, and AfterNodeDeleted is over.
 	EndNodeDeleted EndCause = "NodeDeleted"
-	// EndNodeUnreachable: endTickets.afterNodeUnreachable is over.
-	EndNodeUnreachable EndCause = "NodeUnreachable"
 )
 
 // A ticket's age is written ttlSteps times in its life, at intervals of ttlStep or more.
@@ -37,7 +36,7 @@ func TTLStep(seconds int64) time.Duration {
 
 // EndCauses lists all causes.
 func EndCauses() []EndCause {
-	return []EndCause{EndTimeOver, EndNodeCordoned, EndNodeDeleted, EndNodeUnreachable}
+	return []EndCause{EndTimeOver, EndNodeCordoned, EndNodeDeleted}
 }
 
 // TicketEnd is a ticket's fate by its node's state.
@@ -47,7 +46,7 @@ type TicketEnd struct {
 	// Left is the rest of the time, and Again when the ticket must be checked again, at the next step; 0:
 	// no time runs.
 	Left, Again time.Duration
-	// Keep is its status's record of its node's outage.
+	// Keep is its status's record of its deleted Node.
 	Keep ledger.Outage
 }
 
@@ -61,63 +60,41 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 	gone, kept := nodeGone(s, t, now)
 	end := TicketEnd{Left: gone.Left, Again: min(gone.Left, gone.Step), Keep: kept}
 	if gone.over() && t.OnDrain != ledger.MoveOnDrain {
-		end.Cause = EndCause(gone.Rule)
+		end.Cause = EndNodeDeleted
 	}
 	return end
 }
 
-// nodeGone returns the progress of the time after which a granted ticket leaves its lost node, and its
+// nodeGone returns the progress of the time after which a granted ticket leaves its deleted Node, and its
 // status's record. It continues an earlier process's count, as the times of a forced detach do: each
-// process may wait for one step again.
+// process may wait for one step again. While the Node exists no time runs: the volumes may still be in use
+// there.
 func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledger.Outage) {
 	n := s.Node(t.Node)
-	if t.Phase != ledger.TicketGranted || n == nil || t.Node == ledger.Detached || ready(n) {
+	if t.Phase != ledger.TicketGranted || n == nil || n.Exists || t.Node == ledger.Detached || !hasVolumes(s, t) {
 		return forcing{}, ledger.Outage{}
 	}
-	rule, limit := endsAfter(s, t, n)
-	if limit < 0 {
-		return forcing{}, ledger.Outage{}
-	}
-	time := timing{rule: string(rule), limit: limit, silence: silenceOf(n, now)}
+	time := timing{rule: string(EndNodeDeleted), limit: AfterNodeDeleted, silence: silenceOf(n, now)}
 	seen := time.seen()
 	earlier, read := s.EarlierOutage(t)
-	was := ledger.Force{Node: t.Node, NodeUID: earlier.NodeUID, Since: earlier.Since, Renewed: earlier.Renewed}
-	if !time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {
+	if !time.whole && earlier != (ledger.Outage{}) && (n.UID == "" || n.UID == earlier.NodeUID) {
 		seen = max(seen, earlier.Elapsed+time.heardFrom(read))
 	}
 	f := time.progress(seen, now)
-	kept := ledger.Outage{Elapsed: f.Elapsed.Truncate(f.Step)}
-	if kept.Elapsed == 0 || leaseUnread(n) {
-		return f, t.NodeGone // unchanged: nothing to record yet, or it is unknown whether the outage is the same
-	}
-	kept.NodeUID = n.UID
-	if n.Exists {
-		kept.Since, kept.Renewed = n.ReadySince, n.Renewed
+	kept := ledger.Outage{Elapsed: f.Elapsed.Truncate(f.Step), NodeUID: n.UID}
+	if kept.Elapsed == 0 {
+		return f, t.NodeGone // unchanged: nothing to record yet
 	}
 	return f, kept
 }
 
-// endsAfter is the time after which tickets end at a node that is not Ready, with the rule: the longest of
-// the policies of the ticket's volumes; negative: never.
-func endsAfter(s ledger.Snapshot, t *ledger.Ticket, n *ledger.Node) (EndCause, time.Duration) {
-	rule, of := EndNodeDeleted, ticketsDeleted
-	if n.Exists {
-		rule, of = EndNodeUnreachable, ticketsLost
-	}
-	limit, found := time.Duration(0), false
-	for _, id := range s.TicketAt(t.ID) {
-		if v := s.Volume(id); v != nil {
-			found, limit = true, longer(limit, of(policyOf(s, v)))
-		}
-	}
-	if !found {
-		return rule, never // it has nothing there
-	}
-	return rule, limit
+// hasVolumes says whether a ticket leads to any volume.
+func hasVolumes(s ledger.Snapshot, t *ledger.Ticket) bool {
+	return slices.ContainsFunc(s.TicketAt(t.ID), func(id ledger.VolumeID) bool { return s.Volume(id) != nil })
 }
 
-// leaves says why a ticket with onDrain: Move must leave a node: it is being drained, or gone for the
-// policy's time. A pending ticket avoids nodes that Moorage would not choose.
+// leaves says why a ticket with onDrain: Move must leave a node: it is being drained, or its Node has
+// been deleted for long enough. A pending ticket avoids nodes that Moorage would not choose.
 func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	cause, detail := moves(s, t, now)
 	switch {
@@ -147,8 +124,6 @@ func moves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (EndCause, string
 	switch {
 	case n != nil && n.Exists && n.Draining:
 		return EndNodeCordoned, "is cordoned"
-	case gone.over() && n.Exists:
-		return EndNodeUnreachable, "is not ready"
 	case gone.over():
 		return EndNodeDeleted, "does not exist any more"
 	}

@@ -92,10 +92,10 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b", endsOnDrain))
 	w.see(placeNode("b", cordoned), ledger.Complete{}, ledger.NodeGone{Name: "b"})
 	w.ends(0, "") // a deleted node can't be drained: its time runs
-	w.ends(rules.DefaultAfterNodeDeleted, rules.EndNodeDeleted)
+	w.ends(rules.AfterNodeDeleted, rules.EndNodeDeleted)
 }
 
-// By default a tool's granted ticket ends six minutes after its Node was deleted, and never while the Node
+// A tool's granted ticket ends six minutes after its Node was deleted, and never while the Node
 // exists.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -111,7 +111,7 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 			w.see(placeNode("b"), ledger.Complete{})
 			w.ends(time.Hour, "")
 			w.see(ledger.NodeGone{Name: "b"})
-			w.ends(rules.DefaultAfterNodeDeleted-time.Second, "")
+			w.ends(rules.AfterNodeDeleted-time.Second, "")
 			w.ends(time.Second, test.want)
 		})
 	}
@@ -120,50 +120,38 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	w.ends(24*time.Hour, "")
 }
 
-// The policy's time counts from the end of Ready, and anew after each Ready. Of two policies for one
-// volume's classes the later time counts.
-func TestTicketEndsByPolicy(t *testing.T) {
-	never, minute, hour := time.Duration(-1), time.Minute, time.Hour
+// The time counts from the end of Ready, and anew after each Ready.
+func TestTicketEndCountsSinceReady(t *testing.T) {
 	down := func(version string) ledger.NodeState {
 		n := placeNode("b")
 		n.Ready, n.ReadySince, n.Version = ledger.ReadyUnknown, 7, version
 		return n
 	}
 	w := newEndWorld(t, grantedAt("b"))
-	w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsDeleted: &hour, TicketsLost: &minute}, placeNode("b"), ledger.Complete{}, down("2"))
-	w.ends(59*time.Second, "")
+	w.see(placeNode("b"), ledger.Complete{}, down("2"))
+	w.ends(5*time.Minute, "")
 	up := placeNode("b")
 	up.Version = "3"
 	w.see(up, down("4"))
-	w.ends(59*time.Second, "")
-	w.ends(time.Second, rules.EndNodeUnreachable)
+	w.ends(5*time.Minute, "")
 	w.see(ledger.NodeGone{Name: "b"})
-	w.ends(0, "") // an hour, now
-	w.ends(time.Hour, rules.EndNodeDeleted)
-	w.see(ledger.Policy{Name: "p", Version: "2", Driver: "disk", TicketsDeleted: &never})
-	w.ends(time.Hour, "")
+	w.ends(59*time.Second, "")
+	w.ends(time.Second, rules.EndNodeDeleted)
 }
 
-// A new process continues the last one's count in the same outage. A count of another outage is dropped.
+// A new process continues the last one's count for the same Node. A count of another Node is dropped.
 func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
-	down := placeNode("b")
-	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
 	for name, test := range map[string]struct {
 		was  ledger.Outage
 		left time.Duration
 	}{
-		"the same outage":      {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}, 6 * time.Minute},
-		"another Node":         {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "c", Since: 7, Renewed: 5}, 10 * time.Minute},
-		"Ready in between":     {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 6, Renewed: 5}, 10 * time.Minute},
-		"its kubelet lived":    {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 7, Renewed: 4}, 10 * time.Minute},
-		"nothing was counted":  {ledger.Outage{}, 10 * time.Minute},
-		"more than there is":   {ledger.Outage{Elapsed: time.Hour, NodeUID: "b", Since: 7, Renewed: 5}, 50 * time.Second}, // it has to see for itself that the node is silent
-		"the Node was deleted": {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b"}, 10 * time.Minute},
+		"the same Node":       {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b"}, 2 * time.Minute},
+		"another Node":        {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "c"}, 6 * time.Minute},
+		"nothing was counted": {ledger.Outage{}, 6 * time.Minute},
+		"more than there is":  {ledger.Outage{Elapsed: time.Hour, NodeUID: "b"}, 0},
 	} {
-		limit := 10 * time.Minute
 		w := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) { k.NodeGone = test.was }))
-		w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
-		w.see(ledger.NodeLease{Node: "b", Renewed: 5})
+		w.see(placeNode("b", func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }), ledger.NodeGone{Name: "b"}, ledger.Complete{})
 		got := w.end()
 		if got.Left != test.left || (got.Cause != "") != (test.left == 0) {
 			t.Errorf("%s: %s are left, want %s (%q)", name, got.Left, test.left, got.Cause)
@@ -171,7 +159,7 @@ func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 	}
 }
 
-// The record is written in steps, and read by the next process. Nothing is written for a Ready node.
+// The record is written in steps, and read by the next process. Nothing is written while the Node exists.
 func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b"))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
@@ -180,17 +168,6 @@ func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 		if got := w.end(); got.Keep.Elapsed != step.want || (step.want > 0) != (got.Keep.NodeUID == "b") {
 			t.Errorf("%s later %+v is written, want %s", step.in, got.Keep, step.want)
 		}
-	}
-	limit := time.Hour
-	unread := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) {
-		k.NodeGone = ledger.Outage{Elapsed: 40 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}
-	}))
-	down := placeNode("b")
-	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
-	unread.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
-	unread.now = unread.now.Add(10 * time.Minute)
-	if got := unread.end(); got.Keep.Elapsed != 40*time.Minute {
-		t.Errorf("before the Lease is read, which tells whether it is the same outage, %+v is written", got.Keep)
 	}
 	back := placeNode("b")
 	back.UID = "again"
@@ -242,7 +219,7 @@ func TestTicketMoves(t *testing.T) {
 func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b", moves))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
-	for in, want := range map[time.Duration]bool{rules.DefaultAfterNodeDeleted - time.Second: true, rules.DefaultAfterNodeDeleted: false} {
+	for in, want := range map[time.Duration]bool{rules.AfterNodeDeleted - time.Second: true, rules.AfterNodeDeleted: false} {
 		s := w.ledger.Snapshot()
 		v := (rules.Arbiter{}).Keeps(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "t"}), w.now.Add(in))
 		if v.Allowed() != want {
@@ -264,8 +241,7 @@ func TestDetachedTicketsDoNotEndWithANode(t *testing.T) {
 		own := k
 		change(&own)
 		w := newEndWorld(t, own)
-		after := time.Duration(0)
-		w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsDeleted: &after, TicketsLost: &after}, ledger.Complete{})
+		w.see(ledger.Complete{})
 		s := w.ledger.Snapshot()
 		if end := rules.EndOf(s, s.Ticket(k.ID), w.now.Add(24*time.Hour)); end != (rules.TicketEnd{}) {
 			t.Errorf("%s: it ends: %+v", name, end)

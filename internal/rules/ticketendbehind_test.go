@@ -122,7 +122,7 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 		"a migration's target": {"pv pv-1 claim=data", "ticket mine type=LiveMigration node=worker-2 claims=data", []string{"delete pod=vm"},
 			[]string{"policy migrate liveMigration", "pod vm claim=data", "reserve vm node=worker-1", "run"}},
 		"a shared volume that a ticket wants detached": {"pv pv-1 claim=data access=RWX", shared, []string{"ticket fsck type=Manual claims=data detached"}, nil},
-		"a shared volume that is exclusive by now":     {"pv pv-1 claim=data access=none", shared, []string{"policy once emptyIsExclusive"}, nil},
+		"a shared volume that is exclusive by now":     {"pv pv-1 claim=data access=RWX", shared, []string{"pv once handle=h-pv-1"}, nil},
 		"its hold was deleted, nobody leads":           {"pv pv-1 claim=data", shared, nil, nil},
 		"the volume is shared by now":                  {"pv pv-1 claim=data", shared, []string{"delete pv=pv-1", "delete claim=data", "pv pv-2 claim=data2 handle=h-pv-1 access=RWX"}, nil},
 	} {

@@ -50,12 +50,12 @@ ticket fsck type=Manual claims=data detached
 run
 `,
 		"a shared volume that is exclusive by now": `
-pv pv-1 claim=data access=none
+pv pv-1 claim=data access=RWX
 ` + ticketEnds + `run
 restart
 run
 show volume=pv-1
-policy once emptyIsExclusive
+pv once handle=h-pv-1
 run
 `,
 		"its hold was deleted": `

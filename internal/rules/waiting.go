@@ -28,49 +28,45 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 	return max(0, min(pause, lastPause)-now.Sub(s.Interrupted(t)))
 }
 
+// Notice is the time in which a ticket that is asked to let go of its volumes has to do so.
+const Notice = 30 * time.Second
+
 // YieldNotice is how long a granted ticket is asked to let go of its volumes before an earlier user gets
-// them, or it moves to another node (onDrain: Move): the longest of their policies; 0 if its holder can't
-// use them yet.
-func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
+// them, or it moves to another node (onDrain: Move); 0 if its holder can't use them yet.
+func YieldNotice(t *ledger.Ticket) time.Duration {
 	if t.Phase != ledger.TicketGranted || !t.Type.Yields() && t.OnDrain != ledger.MoveOnDrain || t.SatisfiedSince == 0 {
 		return 0
 	}
-	notice := time.Duration(0)
-	for _, id := range s.TicketAt(t.ID) {
-		if v := s.Volume(id); v != nil {
-			notice = max(notice, yieldNotice(policyOf(s, v)))
-		}
-	}
-	return notice
+	return Notice
 }
 
 // NoticeLeft is the rest of a ticket's time to let go; 0: none, or not asked. It is more than YieldNotice
 // if a controller with another clock has asked.
-func NoticeLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration {
+func NoticeLeft(t *ledger.Ticket, now time.Time) time.Duration {
 	if t.YieldingSince == 0 {
 		return 0
 	}
-	return max(0, YieldNotice(s, t)-now.Sub(time.Unix(t.YieldingSince, 0)))
+	return max(0, YieldNotice(t)-now.Sub(time.Unix(t.YieldingSince, 0)))
 }
 
 // Asked says whether a granted ticket was asked to let go of its volumes, and still has time.
-func Asked(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
-	left := NoticeLeft(s, t, now)
-	return left > 0 && left <= YieldNotice(s, t)+time.Second // a condition's time has whole seconds
+func Asked(t *ledger.Ticket, now time.Time) bool {
+	left := NoticeLeft(t, now)
+	return left > 0 && left <= YieldNotice(t)+time.Second // a condition's time has whole seconds
 }
 
 // OnNotice says whether a granted ticket was asked to let go of its volumes, has time, and has not
 // confirmed: nothing is taken from it before.
-func OnNotice(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
-	return !t.LetsGo && Asked(s, t, now)
+func OnNotice(t *ledger.Ticket, now time.Time) bool {
+	return !t.LetsGo && Asked(t, now)
 }
 
 // yieldsBy is until when a ticket is asked to let go of its volumes, in seconds since 1970; 0: not asked.
-func yieldsBy(s ledger.Snapshot, t *ledger.Ticket) int64 {
+func yieldsBy(t *ledger.Ticket) int64 {
 	if t == nil || t.YieldingSince == 0 {
 		return 0
 	}
-	return time.Unix(t.YieldingSince, 0).Add(YieldNotice(s, t)).Unix()
+	return time.Unix(t.YieldingSince, 0).Add(YieldNotice(t)).Unix()
 }
 
 // contends says whether a pending ticket keeps its volumes from others: until it is told why it waits. It

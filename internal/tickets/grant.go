@@ -238,15 +238,15 @@ func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	if r.YieldingSince == 0 {
 		return
 	}
-	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Notice, r.Verdict))
+	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Verdict))
 }
 
 // askedFor is the condition that asks a ticket, since a time in seconds since 1970, to let go of its
-// volumes within a notice.
-func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v rules.Verdict) metav1.Condition {
+// volumes.
+func askedFor(t *v1alpha1.VolumeTicket, began int64, v rules.Verdict) metav1.Condition {
 	since := time.Unix(began, 0)
 	c := Condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)
-	c.Message = "let go by " + since.Add(notice).UTC().Format(time.RFC3339) + ": " + message(v)
+	c.Message = "let go by " + since.Add(rules.Notice).UTC().Format(time.RFC3339) + ": " + message(v)
 	return c
 }
 

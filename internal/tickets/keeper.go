@@ -203,8 +203,8 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 			return again, err
 		}
 	}
-	again = protocol.Sooner(protocol.Sooner(again, rules.NoticeLeft(s, t, now)), rules.EndOf(s, t, now).Again)
-	return again, k.stillAsked(ctx, s, t, keeps)
+	again = protocol.Sooner(protocol.Sooner(again, rules.NoticeLeft(t, now)), rules.EndOf(s, t, now).Again)
+	return again, k.stillAsked(ctx, t, keeps)
 }
 
 // keeps says whether a granted ticket may keep its grant: not if it yields, and alone keeps a pod waiting.
@@ -229,14 +229,13 @@ func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, k
 	return k.carry(ctx, task)
 }
 
-// stillAsked updates condition Yielding: the policy's time or the waiting user may have changed. Its
-// transition time stays.
-func (k *Keeper) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
+// stillAsked updates condition Yielding: the waiting user may have changed. Its transition time stays.
+func (k *Keeper) stillAsked(ctx context.Context, t *ledger.Ticket, keeps rules.Verdict) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
-	if !ok || object.ResourceVersion != t.Version || !rules.OnNotice(s, t, k.config.Now()) || keeps.Allowed() {
+	if !ok || object.ResourceVersion != t.Version || !rules.OnNotice(t, k.config.Now()) || keeps.Allowed() {
 		return nil
 	}
-	now := askedFor(object, t.YieldingSince, rules.YieldNotice(s, t), keeps)
+	now := askedFor(object, t.YieldingSince, keeps)
 	if Says(object, now) {
 		return nil
 	}

@@ -95,7 +95,7 @@ func TestYieldingIsWritten(t *testing.T) {
 		}
 		return meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketYielding)
 	}
-	asking := protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
+	asking := protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix()}}
 	said := write(asking)
 	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(rules.Outranked) {
 		t.Fatalf("it says %+v, want %q", said, want)
@@ -126,11 +126,10 @@ func TestYieldingIsWritten(t *testing.T) {
 	}
 }
 
-// The condition follows the policy and the user that wants the volumes. Its transition time stays.
+// The condition follows the user that wants the volumes. Its transition time stays.
 func TestYieldingSaysWhatIsSo(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince, backup.YieldingSince = ledger.TicketGranted, now.Unix(), now.Unix()
-	notice := 20 * time.Second
 	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
 		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
 		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "two", UID: "uid-two"}},
@@ -139,8 +138,8 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 		facts []ledger.Event
 		want  string
 	}{
-		"somebody else, and less time": {[]ledger.Event{pod("two", "n2", "a"), ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}},
-			"let go by " + now.Add(notice).UTC().Format(time.RFC3339) + ": volume a goes to n2 for pod s/two first"},
+		"somebody else": {[]ledger.Event{pod("two", "n2", "a")},
+			"let go by " + now.Add(rules.Notice).UTC().Format(time.RFC3339) + ": volume a goes to n2 for pod s/two first"},
 		"nobody": {[]ledger.Event{ledger.HoldSeen{Volume: hold.Volume, Hold: ledger.Hold{Version: "2", Node: "n1"}}}, "as it was"},
 	} {
 		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
@@ -152,7 +151,7 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 		w := &kept{&writer{Ledger: facts(append([]ledger.Event{hold, backup}, test.facts...)...)}, object}
 		c := keeperOf(t, w, now.Add(time.Second))
 		s := w.Snapshot()
-		if err := c.stillAsked(t.Context(), s, s.Ticket(backup.ID), c.keeps(s, s.Ticket(backup.ID))); err != nil {
+		if err := c.stillAsked(t.Context(), s.Ticket(backup.ID), c.keeps(s, s.Ticket(backup.ID))); err != nil {
 			t.Fatal(err)
 		}
 		said := w.object.Yielding()

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -84,12 +82,10 @@ func operationYields() sandbox.Scenario {
 			"A clone of it is not interrupted: a pod elsewhere waits until the new claim is bound.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: needing("snapshot,clone"),
-		Takes: 90 * time.Second,
+		Takes: 110 * time.Second,
 		Run: tell(func(s *story) {
-			const here, there, notice = "worker-1", "worker-2", 10 * time.Second
-			policy := attachedFor(v1alpha1.OperationSnapshot, v1alpha1.OperationClone)
-			policy.YieldNotice = &metav1.Duration{Duration: notice}
-			s.policy("needs", policy)
+			const here, there, notice = "worker-1", "worker-2", 30 * time.Second
+			s.policy("needs", attachedFor(v1alpha1.OperationSnapshot, v1alpha1.OperationClone))
 			s.claim("data")
 			s.podAt(here, "db", "data")
 			s.runs("db")
@@ -140,15 +136,13 @@ func operationExpansion() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-expansion",
 		Doc: "The driver expands only what is attached. A volume that nobody has is attached for it, and detached when what is left is the node's. " +
-			"Another expansion does not come to its end: when its ticket's time is over a pod elsewhere, which waited for it, has the volume, the claim has an event, and when the driver is in order again the expansion is done where the pod is.",
+			"Another expansion does not come to its end: when its ticket is deleted, as when its time is over, a pod elsewhere, which waited for it, has the volume, the claim has an event, and when the driver is in order again the expansion is done where the pod is.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: needing("expansion"),
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
 			const here = "worker-1"
-			policy := attachedFor(v1alpha1.OperationExpansion)
-			policy.OperationTimeout = &metav1.Duration{Duration: 15 * time.Second}
-			s.policy("needs", policy)
+			s.policy("needs", attachedFor(v1alpha1.OperationExpansion))
 			s.placed("idle", here)
 			s.expand("idle", "2Gi")
 			ticket := s.operationTicket(v1alpha1.OperationExpansion)
@@ -174,9 +168,10 @@ func operationExpansion() sandbox.Scenario {
 			}
 			s.podAt(elsewhere, "db2", "data")
 			s.until("db2 is told who has its volume", func() error { return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/"+ticket) })
+			s.removeTicket(ticket)
 			s.runs("db2")
 			s.eventOf("PersistentVolumeClaim", "data", "OperationHeld", "OperationPaused")
-			s.say("the driver does not expand: db2 waited for the ticket's time, and has the volume at %s", elsewhere)
+			s.say("the driver does not expand: db2 waited for the ticket, and has the volume at %s", elsewhere)
 			mend()
 			s.expandedAtStorage("data", "2Gi")
 			s.noTicket(ticket)

@@ -69,7 +69,6 @@ func Scenarios() []sandbox.Scenario {
 		forcedUnreachable(),
 		manyUnreachable(),
 		nodeDeleted(),
-		ticketNodeDies(),
 		shareManager(),
 		deadTogether(),
 		driverDown(),

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
-	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // ticketDrain guards that a drain ends and moves the tickets that ask for it, and waits for the others.
@@ -72,65 +70,6 @@ func ticketDrain() sandbox.Scenario {
 			s.removeTicket("moves")
 			s.uncordon(node)
 			s.uncordon("worker-2")
-		}),
-	}
-}
-
-// ticketNodeDies guards that the end of a ticket at a dead node is bounded, survives the leader, and takes
-// nothing from the node.
-func ticketNodeDies() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "ticket-node-dies",
-		Doc: "A node with a ticket of an agent is switched off. With endTickets the ticket ends after the policy's 90 seconds, though the leader is killed on the way; " +
-			"its end detaches nothing: the pod that waits for the volume runs once somebody has vouched that the machine is off.",
-		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
-		Shape:   failingNodes,
-		Takes:   150 * time.Second,
-		Timeout: 6 * time.Minute,
-		Run: tell(func(s *story) {
-			const node, there = "worker-1", "worker-2"
-			s.policy("ends", v1alpha1.AttachPolicySpec{
-				EndTickets:  &v1alpha1.EndTicketsPolicy{AfterNodeUnreachable: &metav1.Duration{Duration: 90 * time.Second}},
-				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Hour}},
-			})
-			s.placed("data", node)
-			handle := s.handle("data")
-			s.ticketWith("agent", v1alpha1.TicketManual, node, "data", func(t *v1alpha1.VolumeTicket) {
-				t.OwnerReferences, t.Spec.TTLSeconds = s.work("agent"), nil
-			})
-			s.satisfied("agent")
-			detached := len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, node))
-			s.podAt(there, "db", "data")
-			s.until("the pod is told that the ticket has its volume", func() error {
-				return unscheduled(s.View.Pod(s.Namespace, "db"), "ticket "+s.Namespace+"/agent")
-			})
-			s.must(s.Cluster.PowerOff(s.ctx, node))
-			s.nodeIs(node, false)
-			t := s.untilTicket("agent", "says for how long its node is gone", func(t *v1alpha1.VolumeTicket) bool {
-				return t.Status.NodeGone != nil && t.Status.NodeGone.ElapsedSeconds >= 60
-			})
-			s.newLeader()
-			s.say("%s is switched off; after %d s the leader is killed and replaced", node, t.Status.NodeGone.ElapsedSeconds)
-			s.until("the new leader goes on from what the one before has counted, and the ticket ends", func() error {
-				t, err := s.seenTicket("agent")
-				switch {
-				case err != nil:
-					return nil // it has ended
-				case t.Status.NodeGone == nil || t.Status.NodeGone.ElapsedSeconds < 60:
-					return sandbox.Never("it counts anew: %+v", t.Status.NodeGone)
-				}
-				return errors.New("it is there")
-			})
-			s.toldOfEnd("ConfigMap", "agent", "NodeUnreachable")
-			again := len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, node))
-			s.expect(again == detached, "the end of the ticket detaches nothing", "%d detaches, before it were %d", again, detached)
-			s.taint(node, outOfService())
-			s.runs("db")
-			s.say("the ticket has ended, and nothing was detached for that; db runs once %s is out of service", node)
-			s.must(s.Cluster.PowerOn(s.ctx, node))
-			s.nodeIs(node, true)
-			s.untaint(node, outOfService())
-			s.noPolicy("ends")
 		}),
 	}
 }

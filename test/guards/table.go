@@ -260,12 +260,6 @@ func failing() []guard {
 			Expect:   []string{"ticket server has left", "ticket server has the disk"},
 		},
 		{
-			Scenario: "ticket-node-dies",
-			Rule:     "I8: the time after which tickets end at a node that is gone survives a change of leader",
-			Breaks:   []breaks.Break{"internal/ledger Snapshot.EarlierOutage: return Outage{}, time.Time{}"},
-			Expect:   []string{"goes on from what the one before has counted"},
-		},
-		{
 			Scenario: "node-deleted",
 			Rule:     "I3: a Node that is gone proves nothing of its machine",
 			Breaks:   []breaks.Break{"internal/rules Arbiter.evidenceOf: if n, rule := s.Node(p.Node), force(s, v, p, now); (n == nil || !n.Exists) && !rule.over() { return evidence{usageNone, rule} }"},

@@ -93,7 +93,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 		c.do(protocol.Ending(t), func(end protocol.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
-	left = protocol.Sooner(left, rules.NoticeLeft(s, t, c.s.Now()))
+	left = protocol.Sooner(left, rules.NoticeLeft(t, c.s.Now()))
 	left = protocol.Sooner(left, rules.PlacedAgain(t, c.s.Now()))
 	task, due := protocol.Due(c.arbiter, s, t, c.arbiter.Keeps(s, t, c.s.Now()), c.s.Now())
 	if !due {

@@ -83,9 +83,6 @@ func held() []Row {
 			ledger.Pod{UID: "uid-secret", Namespace: "else", Name: "secret", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})),
 			p, "n1", Hopeless, "node(s) can't take volume data: n2 holds it for somebody of another namespace"},
 		{"shared, in use elsewhere", events(disk("data", ledger.AccessMany), only(at("n2", "holder", "data"))), p, "n1", Fits, ""},
-		{"no access modes, in use elsewhere", events(disk("data", ledger.AccessUnset), only(at("n2", "holder", "data"))), p, "n1", Fits, ""},
-		{"no access modes, in use elsewhere, exclusive by policy", events(disk("data", ledger.AccessUnset), only(
-			ledger.Policy{Name: "strict", Driver: driver, EmptyIsExclusive: true}, at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
 		{"shared, and its PersistentVolume is being deleted", only(
 			ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: ledger.VolumeID{Driver: driver, Handle: "data"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: namespace, Name: "data"}, Deleting: true},
 			ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "data"}, UID: "claim", PersistentVolume: "pv", Bound: true, Access: ledger.AccessMany},

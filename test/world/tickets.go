@@ -15,7 +15,7 @@ import (
 // keeping are the types of tickets that keep their grant until they end: their work would have to restart.
 var keeping = []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion, ledger.TypeClone, ledger.TypeRebuild}
 
-// yieldNotice is how long a ticket is asked to let go of a volume without a time in its policy.
+// yieldNotice is how long a ticket is asked to let go of its volumes.
 const yieldNotice = 30 * time.Second
 
 // interrupts: a ticket that was told that it has its volumes loses its grant to an earlier claimant only if
@@ -36,15 +36,7 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	case t.LetsGo:
 		return
 	}
-	notice := time.Duration(0)
-	for _, v := range w.TicketVolumes(t) {
-		if own := w.policy(v).YieldNotice; own != nil {
-			notice = max(notice, *own)
-		} else {
-			notice = max(notice, yieldNotice)
-		}
-	}
-	if notice > 0 && (t.YieldingSince == 0 || w.Now.Sub(time.Unix(t.YieldingSince, 0)) < notice) {
+	if t.YieldingSince == 0 || w.Now.Sub(time.Unix(t.YieldingSince, 0)) < yieldNotice {
 		j.fault("ticket %s loses its volumes without having had its time to let go of them (satisfied for %s, asked for %s)", t.ID.Name, since(w, t.SatisfiedSince), since(w, t.YieldingSince))
 	}
 }

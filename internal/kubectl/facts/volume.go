@@ -204,7 +204,7 @@ func accessOf(a ledger.Access) string {
 		return "one node"
 	case ledger.AccessPod:
 		return "one pod"
-	case ledger.AccessMany, ledger.AccessUnset:
+	case ledger.AccessMany:
 		return "many nodes"
 	case ledger.AccessUnknown:
 	}

@@ -244,7 +244,7 @@ func flowFields() map[string]fields {
 		}},
 		"protocol.Task":    {"Step Ticket Proofs Commit TookOver Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"protocol.ReadOf":  {"Kind Key All", nil},
-		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
+		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes"}},
 		"rules.Verdict":    {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"rules.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
