@@ -138,7 +138,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
 			RequireNodeWord:  new(false),
-			RepairStaged:     new(false),
 			OperationTimeout: &metav1.Duration{Duration: 15 * time.Minute},
 		}
 		if !reflect.DeepEqual(got, want) {

@@ -451,7 +451,6 @@ const (
 	FieldLiveMigration
 	FieldUnpublishFences
 	FieldRequireNodeWord
-	FieldRepairStaged
 	FieldFencedCondition
 	FieldOperations // attachFor or detachFor
 )
@@ -468,7 +467,6 @@ type Policy struct {
 	AfterUnreachable *time.Duration  // nil and negative: never
 	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
 	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
-	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
 	EmptyIsExclusive bool            // no access modes: one node at a time
 	LiveMigration    bool            // the driver may attach to two nodes
 	UnpublishFences  bool            // unpublish takes the machine's access away
