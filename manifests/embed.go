@@ -10,7 +10,6 @@
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: the webhook's Service, configuration and Deployments
 //   - extender.yaml: the scheduler as an extender of others, which is optional, in place of deploy.yaml's
-//   - noderepair.yaml: moorage-node's needs beside node.yaml to unstage volumes
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the first three, and
 // webhook.yaml with its own address. Everything is made for the namespace moorage-system, which

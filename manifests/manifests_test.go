@@ -99,7 +99,6 @@ func TestEverythingDecodes(t *testing.T) {
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml":    {"Certificate", "Deployment", "Issuer", "NetworkPolicy", "Role", "RoleBinding", "Service"},
 		"node.yaml":        {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "ServiceAccount"},
-		"noderepair.yaml":  {"ClusterRole", "ClusterRoleBinding"},
 
 		"networkfences.yaml": {"ClusterRole", "ClusterRoleBinding"},
 	}

@@ -129,12 +129,6 @@ type AttachPolicySpec struct {
 	// +optional
 	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
 
-	// repairStaged has a volume unstaged at a node where its kubelet has forgotten it: by moorage-node,
-	// through the driver, when the volume has left volumesAttached and has no user there any more. In
-	// Standalone mode, where moorage-node runs with --repair. Default false.
-	// +optional
-	RepairStaged *bool `json:"repairStaged,omitempty"`
-
 	// attachFor are the operations that the driver carries out only while the volume is attached to
 	// some node. While an operation is asked for, the controller keeps a ticket of that type, which has
 	// the volume attached where it is, or at a node that Moorage chooses. A class's policy that

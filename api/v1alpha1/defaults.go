@@ -31,7 +31,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
 	setDefault(&out.RequireNodeWord, new(bool))
-	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.Slots, &SlotPolicy{})
 	setDefault(&out.Slots.Headroom, new(int32))

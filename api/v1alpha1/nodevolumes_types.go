@@ -53,61 +53,10 @@ type NodeVolumesSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Look int64 `json:"look,omitempty"`
-
-	// unstage are the volumes that the node is ordered to unstage. Only Moorage's controller
-	// writes it. The node begins nothing by an order that it does not find here when it
-	// writes, at the same resource version, that it is about to.
-	// +optional
-	// +listType=map
-	// +listMapKey=driver
-	// +listMapKey=handle
-	// +kubebuilder:validation:MaxItems=32
-	Unstage []NodeUnstage `json:"unstage,omitempty"`
-}
-
-// NodeUnstage is an order to unstage a volume that the node's kubelet has forgotten.
-type NodeUnstage struct {
-	// driver is the CSI driver's name.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Driver string `json:"driver"`
-
-	// handle is the driver's own identifier of the volume.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
-	Handle string `json:"handle"`
-
-	// number is higher than every number that the object had before, spec.look among them.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	Number int64 `json:"number"`
-
-	// bootID and kubeletStarted are from the status that the order was decided on. A node of another
-	// boot, or with a restarted kubelet, refuses it.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	BootID string `json:"bootID"`
-
-	// +required
-	KubeletStarted metav1.Time `json:"kubeletStarted"`
-
-	// seconds is for how long the node may begin to carry the order out, counted by its own
-	// clock from when it first read it. A process that finds the order when it starts does
-	// not know when that was, and refuses it.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=300
-	Seconds int32 `json:"seconds"`
 }
 
 // Bounds of a NodeVolumes.
 const (
-	MaxUnstage         = 32
-	MaxUnstaged        = 64
 	MaxNodeVolumes     = 512
 	MaxPublishedPods   = 256
 	MaxNodeFileSystems = 8
@@ -149,12 +98,6 @@ type NodeVolumesStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	SystemUUID string `json:"systemUUID,omitempty"`
 
-	// kubeletStarted is when, by the node's clock, the kubelet made the socket that it
-	// makes anew at each start; absent where there is none. To be compared for being the
-	// same, and with no clock.
-	// +optional
-	KubeletStarted *metav1.Time `json:"kubeletStarted,omitempty"`
-
 	// volumes are the volumes with a record of the kubelet, or with a mount, sorted by path. At most
 	// 512 are listed, and as many as fit half a MiB: forgotten volumes and volumes with something
 	// unknown before the others.
@@ -163,16 +106,6 @@ type NodeVolumesStatus struct {
 	// +listMapKey=path
 	// +kubebuilder:validation:MaxItems=512
 	Volumes []NodeVolume `json:"volumes,omitempty"`
-
-	// repairs: the node can unstage volumes that spec.unstage names, and may.
-	// +optional
-	Repairs bool `json:"repairs,omitempty"`
-
-	// unstaged is what came of orders to unstage volumes: of each volume the last one.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Unstaged []NodeUnstaged `json:"unstaged,omitempty"`
 
 	// truncated: there are more volumes than are listed. unlisted says of all of them which
 	// they are; where it is absent, any volume may be there.
@@ -226,57 +159,6 @@ const (
 	NodeNo      NodeAnswer = "No"
 	NodeUnknown NodeAnswer = "Unknown"
 )
-
-// UnstageResult is what came of an order to unstage a volume.
-// +kubebuilder:validation:Enum=Calling;Unstaged;Failed;Refused
-type UnstageResult string
-
-// The results.
-const (
-	// UnstageCalling: the node is about to call the driver, or waits for its answer.
-	UnstageCalling UnstageResult = "Calling"
-	// UnstageDone: the driver has answered that nothing of the volume is left staged, and the kubelet's
-	// records of it are removed.
-	UnstageDone UnstageResult = "Unstaged"
-	// UnstageFailed: the driver failed; or, where nothing is unanswered, the removal of the
-	// kubelet's records did, after the driver had answered with success.
-	UnstageFailed UnstageResult = "Failed"
-	// UnstageRefused: the node sent the driver no NodeUnstageVolume for this order.
-	UnstageRefused UnstageResult = "Refused"
-)
-
-// NodeUnstaged is what came of an order to unstage a volume.
-type NodeUnstaged struct {
-	// driver and handle are the order's.
-	// +required
-	// +kubebuilder:validation:MaxLength=253
-	Driver string `json:"driver"`
-
-	// +required
-	// +kubebuilder:validation:MaxLength=4096
-	Handle string `json:"handle"`
-
-	// number is the order's.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	Number int64 `json:"number"`
-
-	// result is what came of it.
-	// +required
-	Result UnstageResult `json:"result"`
-
-	// unanswered: a call to the driver was begun, for this order or an earlier one, and since
-	// then the driver has not answered that nothing is left. It may have its effect at any
-	// time, until the machine is rebooted.
-	// +optional
-	Unanswered bool `json:"unanswered,omitempty"`
-
-	// message says why it was refused or failed.
-	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	Message string `json:"message,omitempty"`
-}
 
 // NodeVolume is one volume at one staging path of a node.
 type NodeVolume struct {

@@ -135,7 +135,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			LiveMigration:   new(false),
 			UnpublishFences: new(false),
 			RequireNodeWord: new(false),
-			RepairStaged:    new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)

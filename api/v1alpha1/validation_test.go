@@ -390,7 +390,7 @@ func nodeVolumes() *v1alpha1.NodeVolumes {
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
 		Spec:       v1alpha1.NodeVolumesSpec{Look: 3},
 		Status: v1alpha1.NodeVolumesStatus{
-			Looked: 3, Observed: &seen, NodeUID: "n1", BootID: "b1", SystemUUID: "s1", KubeletStarted: &seen,
+			Looked: 3, Observed: &seen, NodeUID: "n1", BootID: "b1", SystemUUID: "s1",
 			Volumes: []v1alpha1.NodeVolume{
 				{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1", PersistentVolume: "pv-7",
 					Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true},

@@ -28,7 +28,5 @@ func newNode() *cobra.Command {
 	flags.StringVar(&config.Mounts, "mounts", "", "the mount table, in the form of mountinfo")
 	flags.StringVar(&config.BootID, "boot-id-file", "", "the file that has the boot's ID")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again")
-	flags.BoolVar(&config.Repair, "repair", false, "unstage what a kubelet has forgotten, by order")
-	flags.DurationVar(&config.UnstageTimeout, "unstage-timeout", config.UnstageTimeout, "longest time to wait for a driver")
 	return command
 }

@@ -45,13 +45,8 @@ type agent struct {
 	look    func(before []nodevolumes.Alive) sight
 	clock   clock.WithTicker
 	metrics *measures
-	orders  *orders
-	nodes   nodeGetter
-	drivers unstager
-	calls   sync.WaitGroup
 	changed chan struct{} // a mount did
 	asked   chan struct{} // for a look, by the watch
-	ended   chan struct{} // a call of a driver did
 	// identify asks the API server for this process's identity; nil: it is not asked.
 	identify func(context.Context) (self, error)
 	made     makings
@@ -64,8 +59,8 @@ type agent struct {
 	// refused is since when the API server has refused all that it was asked to write; zero: it
 	// does not.
 	refused time.Time
-	// looking is since when each look that is under way is.
-	looking map[*time.Time]bool
+	// looking is since when a look is under way; zero: none is.
+	looking time.Time
 	// alive are the file systems of volumes that the kernel has. remembered: those of an earlier
 	// process of this boot are among them.
 	alive      map[nodevolumes.Alive]bool
@@ -78,9 +73,8 @@ type agent struct {
 func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func([]nodevolumes.Alive) sight) *agent {
 	return &agent{
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
-		orders: newOrders(c.Repair, clock.RealClock{}), drivers: drivers{c.KubeletRoot},
-		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}, 1), spread: rand.N[time.Duration],
-		looking: map[*time.Time]bool{}, alive: map[nodevolumes.Alive]bool{},
+		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), spread: rand.N[time.Duration],
+		alive: map[nodevolumes.Alive]bool{},
 	}
 }
 
@@ -108,10 +102,6 @@ func (a *agent) run(ctx context.Context) error {
 			if p.failures == 0 {
 				sooner(a.config.Gather)
 			}
-		case <-a.ended:
-			if p.failures == 0 {
-				sooner(0)
-			}
 		case <-a.asked:
 			switch now := a.clock.Now(); {
 			case p.failures == 0:
@@ -120,7 +110,7 @@ func (a *agent) run(ctx context.Context) error {
 				p.hurried, p.pause = now, 0
 			}
 		case <-due.C():
-			wait, began := a.config.Rescan, a.clock.Now()
+			wait := a.config.Rescan
 			err := a.round(ctx)
 			a.wrote(err)
 			if errors.Is(err, errAnotherNode) {
@@ -133,9 +123,6 @@ func (a *agent) run(ctx context.Context) error {
 				p.failures, p.pause = 0, 0
 				if a.unmounted {
 					wait = min(wait, a.config.Gather)
-				}
-				if left := a.orders.left(began); left > 0 { // it may be over by now: the write takes a while
-					wait = min(wait, max(0, left-a.clock.Since(began)))
 				}
 			}
 			p.at = a.clock.Now().Add(wait)
@@ -190,46 +177,32 @@ func (a *agent) round(ctx context.Context) error {
 	now := a.clock.Now()
 	a.metrics.looked(seen.facts, now)
 	a.unmounted = seen.facts.Unmounted()
-	var begun []v1alpha1.NodeUnstage
-	if object != nil {
-		a.orders.read(object, seen.machine.BootID)
-		begun = a.orders.begin(object, seen)
-	}
 	status := statusOf(seen, looked, a.uid)
-	status.Repairs, status.Unstaged = a.config.Repair, a.orders.said(begun)
-	if object != nil && len(begun) == 0 && same(object.Status, status) {
+	if object != nil && same(object.Status, status) {
 		return nil
 	}
 	status.Observed = &metav1.Time{Time: now.Truncate(time.Second)}
 	if err := a.write(ctx, object, status); err != nil {
-		a.orders.forget(begun, err)
 		a.metrics.wrote("error")
 		return fmt.Errorf("write NodeVolumes %s: %w", a.node, err)
 	}
 	a.metrics.wrote("ok")
-	a.orders.written(begun)
-	a.carryOut(ctx, begun)
 	return nil
 }
 
 // see looks at the node, and leaves the look alone once ctx is done: a file of a folder, or
-// the folder, may never answer, and the process has to end. Health knows how long it takes. It
-// is safe for parallel use.
+// the folder, may never answer, and the process has to end. Health knows how long it takes.
 func (a *agent) see(ctx context.Context) (sight, error) {
-	began := a.clock.Now()
 	a.mu.Lock()
-	a.looking[&began] = true
+	a.looking = a.clock.Now()
 	before := slices.Collect(maps.Keys(a.alive))
 	a.mu.Unlock()
 	seen := make(chan sight, 1)
 	go func() {
 		s := a.look(before)
 		a.mu.Lock()
-		delete(a.looking, &began)
-		// Another look may have added to alive meanwhile.
-		for _, was := range before {
-			delete(a.alive, was)
-		}
+		a.looking = time.Time{}
+		clear(a.alive)
 		for _, is := range s.facts.Alive {
 			a.alive[is] = true
 		}
@@ -338,7 +311,6 @@ func (a *agent) learn(object *v1alpha1.NodeVolumes) {
 		return
 	}
 	a.last = object
-	a.orders.noted(object)
 }
 
 // compared says whether the object is older (-1) or newer (1) than the known one; false if none of that

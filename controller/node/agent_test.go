@@ -406,7 +406,6 @@ func TestBacksOff(t *testing.T) {
 	running(t, f, func(a *agent) {
 		for range 600 {
 			signal(a.changed)
-			signal(a.ended)
 			time.Sleep(time.Second)
 		}
 	})

@@ -20,10 +20,7 @@ func NewCommand() *cobra.Command {
 		Short: "Publish what a node itself has staged, published and mounted",
 		Long: `moorage-node reads its kubelet's folder and the mount table, and writes what it
 finds into the NodeVolumes of its node's name: only when something has changed,
-and nothing else.
-
-With --repair it also unstages volumes that its kubelet has forgotten, through
-their drivers, when Moorage's controller has ordered it to.`,
+and nothing else.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -42,7 +39,5 @@ their drivers, when Moorage's controller has ordered it to.`,
 	flags.DurationVar(&config.Gather, "gather", config.Gather, "time after a mount changed to look: many change together")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again when no mount changes")
 	flags.DurationVar(&config.WriteTimeout, "write-timeout", config.WriteTimeout, "longest time that one request may take")
-	flags.BoolVar(&config.Repair, "repair", config.Repair, "unstage forgotten volumes that Moorage's controller orders to be unstaged; needs the kubelet's folder writable")
-	flags.DurationVar(&config.UnstageTimeout, "unstage-timeout", config.UnstageTimeout, "longest time to wait for a driver to unstage a volume")
 	return command
 }

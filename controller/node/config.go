@@ -36,10 +36,6 @@ type Config struct {
 	RetryAtMost time.Duration
 	// WriteTimeout is how long a request may take.
 	WriteTimeout time.Duration
-	// Repair has it unstage volumes that Moorage's controller orders it to.
-	Repair bool
-	// UnstageTimeout is how long it waits for a driver to unstage a volume.
-	UnstageTimeout time.Duration
 }
 
 // DefaultConfig has the flags' defaults.
@@ -47,7 +43,6 @@ func DefaultConfig() Config {
 	return Config{
 		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", Sys: "/sys", BootID: "/proc/sys/kernel/random/boot_id", Listen: ":8080",
 		Gather: 2 * time.Second, Rescan: 5 * time.Minute, RetryAtMost: 2 * time.Minute, WriteTimeout: 10 * time.Second,
-		UnstageTimeout: 2 * time.Minute, // the kubelet's own (csi_plugin.go, csiTimeout)
 	}
 }
 
@@ -58,7 +53,7 @@ func (c Config) Validate() error {
 		return errors.New("--kubelet-root is not an absolute path")
 	case (c.Node == "") != (c.NodeUID == ""):
 		return errors.New("--node and --node-uid go together")
-	case c.Gather <= 0 || c.Rescan < c.Gather || c.RetryAtMost <= 0 || c.WriteTimeout <= 0 || c.UnstageTimeout <= 0:
+	case c.Gather <= 0 || c.Rescan < c.Gather || c.RetryAtMost <= 0 || c.WriteTimeout <= 0:
 		return errors.New("times are above zero, and --rescan not below --gather")
 	}
 	return nil

@@ -80,27 +80,17 @@ func identity(ctx context.Context, c Config, config *rest.Config) (self, error) 
 	return own, nil
 }
 
-// recognized asks once more for this process's identity, and reads its present Node if it may. It
-// returns errAnotherNode if it is another one than at the start. Missing answers are no error.
+// recognized asks once more for this process's identity. It returns errAnotherNode if it is another one
+// than at the start. A missing answer is no error.
 func (a *agent) recognized(ctx context.Context) error {
-	if a.identify != nil {
-		switch now, err := a.identify(ctx); {
-		case err != nil:
-			klog.FromContext(ctx).Error(err, "Could not learn whether the Node is still the same")
-		case now.node != a.node || now.uid != a.uid:
-			return fmt.Errorf("%w: it was %s with UID %s, and the token names %s with UID %s", errAnotherNode, a.node, a.uid, now.node, now.uid)
-		}
+	if a.identify == nil {
+		return nil
 	}
-	if !a.config.Repair || a.nodes == nil {
-		return nil // it may not read Nodes
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
-	defer cancel()
-	switch node, err := a.nodes.Get(ctx, a.node, metav1.GetOptions{}); {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w (there is no Node %s)", errCollected, a.node)
-	case err == nil && node.UID != a.uid:
-		return fmt.Errorf("%w: it was %s with UID %s, which has now UID %s", errAnotherNode, a.node, a.uid, node.UID)
+	switch now, err := a.identify(ctx); {
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Could not learn whether the Node is still the same")
+	case now.node != a.node || now.uid != a.uid:
+		return fmt.Errorf("%w: it was %s with UID %s, and the token names %s with UID %s", errAnotherNode, a.node, a.uid, now.node, now.uid)
 	}
 	return nil
 }
@@ -159,10 +149,8 @@ func (a *agent) wrote(err error) {
 func (a *agent) health() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for began := range a.looking {
-		if a.clock.Since(*began) >= lookFor {
-			return fmt.Errorf("the node has been looked at since %s, and the look has not ended: something below the kubelet's folder does not answer", began.UTC().Format(time.RFC3339))
-		}
+	if began := a.looking; !began.IsZero() && a.clock.Since(began) >= lookFor {
+		return fmt.Errorf("the node has been looked at since %s, and the look has not ended: something below the kubelet's folder does not answer", began.UTC().Format(time.RFC3339))
 	}
 	if a.refused.IsZero() || a.clock.Since(a.refused) < refusedFor {
 		return nil

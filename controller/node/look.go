@@ -4,13 +4,13 @@ package node
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
@@ -41,22 +41,27 @@ func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
 	defer table.Close()
 	return sight{
 		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot), nodevolumes.Kernel{Sys: os.DirFS(c.Sys), Before: before}),
-		machine: c.machine(nodevolumes.Tree(root)),
+		machine: c.machine(),
 	}
 }
 
 func blind(c Config, err error, before []nodevolumes.Alive) sight {
-	const nowhere = os.DevNull // no folder
 	return sight{
 		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}, Alive: before},
-		machine: c.machine(os.DirFS(nowhere)),
+		machine: c.machine(),
 	}
 }
 
 // bootID is the ID of the machine's boot; empty: it can't be read.
-func (c Config) bootID() string { return c.machine(os.DirFS(os.DevNull)).BootID }
+func (c Config) bootID() string { return c.machine().BootID }
 
 // machine reads the machine's identity and boot.
-func (c Config) machine(kubelet fs.FS) nodevolumes.Machine {
-	return nodevolumes.ReadMachine(kubelet, os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
+func (c Config) machine() nodevolumes.Machine {
+	return nodevolumes.ReadMachine(os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
+}
+
+// cut is a message as the object takes it.
+func cut(why string) string {
+	letters := []rune(why)
+	return string(letters[:min(len(letters), v1alpha1.MaxNodeReasonRunes)])
 }

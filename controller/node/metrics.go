@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
@@ -15,7 +14,7 @@ import (
 type measures struct {
 	volumes                       *prometheus.GaugeVec
 	forgotten, unread, lastLooked prometheus.Gauge
-	writes, unstages              *prometheus.CounterVec
+	writes                        *prometheus.CounterVec
 	registry                      *prometheus.Registry
 }
 
@@ -32,11 +31,9 @@ func newMeasures(node string) *measures {
 		lastLooked: gauge("moorage_node_last_look_timestamp_seconds", "When the node was looked at last."),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "moorage_node_publications_total",
 			Help: "Attempts to publish what the node has, by result. There are none while nothing changes.", ConstLabels: labels}, []string{"result"}),
-		unstages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "moorage_node_unstages_total",
-			Help: "Orders to unstage a volume that were begun, by result: Unstaged, Failed, or Refused by the look just before the call.", ConstLabels: labels}, []string{"result"}),
 		registry: prometheus.NewRegistry(),
 	}
-	m.registry.MustRegister(m.volumes, m.forgotten, m.unread, m.lastLooked, m.writes, m.unstages)
+	m.registry.MustRegister(m.volumes, m.forgotten, m.unread, m.lastLooked, m.writes)
 	return m
 }
 
@@ -64,10 +61,6 @@ func (m *measures) looked(f nodevolumes.Facts, now time.Time) {
 	m.forgotten.Set(float64(forgotten))
 	m.unread.Set(float64(len(f.Unknown) + states["unknown"]))
 	m.lastLooked.Set(float64(now.Unix()))
-}
-
-func (m *measures) unstaged(result v1alpha1.UnstageResult) {
-	m.unstages.WithLabelValues(string(result)).Inc()
 }
 
 func (m *measures) wrote(result string) { m.writes.WithLabelValues(result).Inc() }

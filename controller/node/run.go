@@ -4,9 +4,7 @@ package node
 
 import (
 	"context"
-	"fmt"
 
-	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -44,12 +42,7 @@ func Run(ctx context.Context, c Config) error {
 	logger := klog.FromContext(ctx).WithValues("node", own.node)
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logger))
 	defer cancel()
-	kube, err := core.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client of the API server: %w", err)
-	}
 	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func(before []nodevolumes.Alive) sight { return look(c, own.pod, before) })
-	a.nodes = kube.Nodes()
 	a.identify = func(ctx context.Context) (self, error) { return identity(ctx, c, config) }
 	stop, err := serve(ctx, c, a.health, a.metrics.registry)
 	if err != nil {
@@ -76,6 +69,5 @@ func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients cli
 	cancel()
 	<-watched
 	<-looked
-	a.calls.Wait()
 	return err
 }

@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -26,9 +24,6 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 		Looked: looked, NodeUID: uid, BootID: s.machine.BootID, SystemUUID: s.machine.SystemUUID,
 		Unknown: s.facts.Unknown,
 		Summary: &v1alpha1.NodeVolumesSummary{Volumes: int32(len(s.facts.Volumes) + len(s.facts.Unlisted)), Unknown: int32(len(s.facts.Unknown))},
-	}
-	if started := s.machine.KubeletStarted; !started.IsZero() {
-		status.KubeletStarted = &metav1.Time{Time: started.Truncate(time.Second)}
 	}
 	for _, v := range s.facts.Volumes {
 		if v.Forgotten {

@@ -7,9 +7,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -23,14 +20,10 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
 		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look,
 		Looked: status.Looked,
-		Whole:  len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0), Repairs: status.Repairs,
-		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
+		Whole:  len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0),
 	}
 	if word.Looked > word.Look {
 		word.Looked = 0 // an unasked look: the status is of another object, or was edited
-	}
-	if status.KubeletStarted != nil {
-		word.KubeletStarted = status.KubeletStarted.Unix()
 	}
 	for _, u := range status.Unlisted {
 		word.Unlisted = append(word.Unlisted, ledger.Unlisted{Driver: u.Driver, Digests: slices.Sorted(slices.Values(u.Digests))})
@@ -53,9 +46,6 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 			}
 			if v.Forgotten {
 				word.Forgotten = append(word.Forgotten, id)
-			}
-			if repairable(v) {
-				word.Repairable = append(word.Repairable, id)
 			}
 		}
 		if driver, digest := stagedFolder(v); v.Handle != "" && digest != "" && (driver != v.Driver || digest != ledger.HandleDigest(v.Handle)) {
@@ -138,61 +128,4 @@ func isUnread(v *v1alpha1.NodeVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
 		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&
 		!slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
-}
-
-// repairable says whether moorage-node could unstage a volume.
-func repairable(v *v1alpha1.NodeVolume) bool {
-	return v.Forgotten && v.Staged == v1alpha1.NodeYes && v.Unknown == "" && !v.MoreFileSystems && len(v.Published) == 0 && v.Mode == "Filesystem"
-}
-
-func unstageOrders(list []v1alpha1.NodeUnstage) []ledger.UnstageOrder {
-	var orders []ledger.UnstageOrder
-	for i := range list {
-		o := &list[i]
-		orders = append(orders, ledger.UnstageOrder{
-			Volume: ledger.VolumeID{Driver: o.Driver, Handle: o.Handle}, Number: o.Number,
-			BootID: o.BootID, KubeletStarted: o.KubeletStarted.Unix(), Seconds: o.Seconds,
-		})
-	}
-	slices.SortFunc(orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
-	return orders
-}
-
-// UnstageOrders are orders as a NodeVolumes has them.
-func UnstageOrders(orders []ledger.UnstageOrder) []v1alpha1.NodeUnstage {
-	list := []v1alpha1.NodeUnstage{}
-	for _, o := range orders {
-		list = append(list, v1alpha1.NodeUnstage{
-			Driver: o.Volume.Driver, Handle: o.Volume.Handle, Number: o.Number,
-			BootID: o.BootID, KubeletStarted: metav1.NewTime(time.Unix(o.KubeletStarted, 0)), Seconds: o.Seconds,
-		})
-	}
-	return list
-}
-
-// unstageAnswers takes one answer of each volume, with the highest number.
-func unstageAnswers(list []v1alpha1.NodeUnstaged) []ledger.UnstageAnswer {
-	results := map[v1alpha1.UnstageResult]ledger.UnstageResult{
-		v1alpha1.UnstageCalling: ledger.UnstageCalling, v1alpha1.UnstageDone: ledger.UnstageDone,
-		v1alpha1.UnstageFailed: ledger.UnstageFailed, v1alpha1.UnstageRefused: ledger.UnstageRefused,
-	}
-	var answers []ledger.UnstageAnswer
-	for i := range list {
-		a := &list[i]
-		result, known := results[a.Result]
-		if !known {
-			result = ledger.UnstageFailed // any other: the driver may have been called
-		}
-		answers = append(answers, ledger.UnstageAnswer{
-			Volume: ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}, Number: a.Number, Result: result,
-			Unanswered: a.Unanswered || result == ledger.UnstageCalling || !known, Why: a.Message,
-		})
-	}
-	slices.SortStableFunc(answers, func(a, b ledger.UnstageAnswer) int {
-		if c := a.Volume.Compare(b.Volume); c != 0 {
-			return c
-		}
-		return int(b.Number - a.Number)
-	})
-	return slices.CompactFunc(answers, func(a, b ledger.UnstageAnswer) bool { return a.Volume == b.Volume })
 }

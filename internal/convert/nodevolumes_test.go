@@ -187,48 +187,27 @@ func TestNodeWordOwnVolume(t *testing.T) {
 	}
 }
 
-// A repairable volume is forgotten, staged, of a file system, and fully read; a forgotten volume need
-// not be repairable.
+// A forgotten volume may be a block volume, published, and partly unread.
 func TestNodeWordForgotten(t *testing.T) {
 	forgotten := v1alpha1.NodeVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
 	for name, test := range map[string]struct {
-		change      func(*v1alpha1.NodeVolume)
-		forgot, can bool
+		change func(*v1alpha1.NodeVolume)
+		forgot bool
 	}{
-		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true, true},
-		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false, false},
-		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, true, false},
-		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, true, false},
-		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, true, false},
-		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, true, false},
+		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true},
+		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false},
+		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, true},
+		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, true},
+		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, true},
+		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, true},
 	} {
 		v := forgotten
 		test.change(&v)
 		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
 		id := ledger.VolumeID{Driver: "d", Handle: "a"}
-		if forgot, can := word.Forgot(id), word.CanUnstage(id); forgot != test.forgot || can != test.can || len(word.Has) != 1 {
-			t.Errorf("%s: it is forgotten: %t, can be unstaged: %t, and there are %v", name, forgot, can, word.Has)
+		if forgot := word.Forgot(id); forgot != test.forgot || len(word.Has) != 1 {
+			t.Errorf("%s: it is forgotten: %t, and there are %v", name, forgot, word.Has)
 		}
-	}
-}
-
-// Orders come back as written; of several answers for one volume the last counts, and an unknown answer
-// may be about a call.
-func TestUnstageOrders(t *testing.T) {
-	a, b := ledger.VolumeID{Driver: "d", Handle: "a"}, ledger.VolumeID{Driver: "d", Handle: "b"}
-	orders := []ledger.UnstageOrder{{Volume: a, Number: 7, BootID: "x", KubeletStarted: 1_700_000_000, Seconds: 30}, {Volume: b, Number: 6, BootID: "x", KubeletStarted: 5, Seconds: 30}}
-	object := &v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Unstage: UnstageOrders(orders)}}
-	object.Spec.Unstage[0], object.Spec.Unstage[1] = object.Spec.Unstage[1], object.Spec.Unstage[0]
-	object.Status.KubeletStarted, object.Status.Repairs = &metav1.Time{Time: object.Spec.Unstage[1].KubeletStarted.Time}, true
-	object.Status.Unstaged = []v1alpha1.NodeUnstaged{
-		{Driver: "d", Handle: "b", Number: 6, Result: "Else"},
-		{Driver: "d", Handle: "a", Number: 6, Result: v1alpha1.UnstageDone},
-		{Driver: "d", Handle: "a", Number: 7, Result: v1alpha1.UnstageRefused, Message: "no"},
-	}
-	word := NodeWord(object)
-	answers := []ledger.UnstageAnswer{{Volume: a, Number: 7, Result: ledger.UnstageRefused, Why: "no"}, {Volume: b, Number: 6, Result: ledger.UnstageFailed, Unanswered: true}}
-	if !reflect.DeepEqual(word.Orders, orders) || !reflect.DeepEqual(word.Answers, answers) || word.KubeletStarted != 1_700_000_000 || !word.Repairs {
-		t.Errorf("it says %+v", word)
 	}
 }
 

@@ -446,7 +446,6 @@ const (
 	FieldLiveMigration
 	FieldUnpublishFences
 	FieldRequireNodeWord
-	FieldRepairStaged
 	FieldFencedCondition
 	FieldOperations // attachFor or detachFor
 )
@@ -463,7 +462,6 @@ type Policy struct {
 	AfterUnreachable *time.Duration  // nil and negative: never
 	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
 	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
-	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
 	LiveMigration    bool            // the driver may attach to two nodes
 	UnpublishFences  bool            // unpublish takes the machine's access away
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none

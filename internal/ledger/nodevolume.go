@@ -295,7 +295,7 @@ func (l *Ledger) sweepNode(n *Node) {
 		return
 	}
 	used := slices.ContainsFunc(n.Drivers, func(d NodeDriver) bool { return d.Used > 0 })
-	if !n.Exists && !n.CSINode && n.Word == nil && len(n.calls) == 0 && !used && len(n.Tickets) == 0 {
+	if !n.Exists && !n.CSINode && n.Word == nil && !used && len(n.Tickets) == 0 {
 		l.facts.nodes.del(l.gen, n.Name)
 	}
 }

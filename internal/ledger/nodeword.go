@@ -36,18 +36,8 @@ type NodeWord struct {
 	unreadOf map[unreadKey][]VolumeID // each name's volumes, now and before; none: no attached volume
 	doubts   []VolumeID               // volumes of names that may be there; sorted
 	theres   []VolumeID               // volumes of names that are there; sorted
-	// KubeletStarted is the start of the report's kubelet, in seconds since 1970 by the node's clock; 0:
-	// unknown. It is only compared for equality.
-	KubeletStarted int64
-	// Repairs says that moorage-node there can unstage volumes, and may.
-	Repairs bool
-	// Forgotten are the volumes in Has that no pod's folder names, and Repairable the volumes among
-	// them that it could unstage; sorted.
-	Forgotten, Repairable []VolumeID
-	// Orders are the object's orders to unstage volumes, and Answers moorage-node's answers; both in the
-	// order of their volumes, each once.
-	Orders  []UnstageOrder
-	Answers []UnstageAnswer
+	// Forgotten are the volumes in Has that no pod's folder names; sorted.
+	Forgotten []VolumeID
 }
 
 // Unread is a record of a node that could not be read, or is missing beside a mount. Its folder has the
@@ -111,16 +101,6 @@ func (w *NodeWord) Forgot(v VolumeID) bool {
 	return w.digested(v, forgotten) || slices.ContainsFunc(w.Unread, func(u Unread) bool {
 		return forgotten(&u) && u.Digest == "" && slices.Contains(w.unreadOf[u.key()], v)
 	})
-}
-
-// CanUnstage says whether a report names a volume that moorage-node could unstage, since the kubelet has
-// forgotten it.
-func (w *NodeWord) CanUnstage(v VolumeID) bool {
-	if w == nil {
-		return false
-	}
-	_, can := slices.BinarySearchFunc(w.Repairable, v, VolumeID.Compare)
-	return can
 }
 
 func (w *NodeWord) has(v VolumeID) bool {
@@ -187,6 +167,18 @@ func (n *Node) Looked(number int32) bool {
 	return n != nil && n.Word != nil && number > 0 && n.Word.Looked >= int64(number)
 }
 
+// NextNumber is the number of the next question: higher than all others. The API refuses a number that it
+// can't hold.
+func (n *Node) NextNumber() int64 {
+	if n == nil || n.Word == nil {
+		return 1
+	}
+	return min(max(n.Word.Look, n.Word.Looked), MaxNumber) + 1
+}
+
+// MaxNumber is the highest number of a question that the API takes.
+const MaxNumber = 1<<31 - 1
+
 func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	var was *NodeWord
 	old := l.facts.nodes.get(w.Node)
@@ -196,7 +188,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	w.Has, w.Mounted, w.Forgotten, w.Repairable = distinct(w.Has), distinct(w.Mounted), distinct(w.Forgotten), distinct(w.Repairable)
+	w.Has, w.Mounted, w.Forgotten = distinct(w.Has), distinct(w.Mounted), distinct(w.Forgotten)
 	w.allElse = w.Whole
 	l.resolveUnread(was, &w)
 	l.noteUnread(&w)
@@ -204,7 +196,6 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.node(w.Node)
 	rec.Word = &w
 	l.keepAllAlone(t, was, &w, w.Node)
-	rec.hear(t, was, &w, now)
 	switch {
 	case w.Look <= w.Looked:
 		rec.AskedAt = time.Time{}

@@ -140,7 +140,7 @@ func TestUnreadDigest(t *testing.T) {
 		if !n.Speaks() || n.SpeaksOf(v) != test.of || n.SaysHas(v) != test.has {
 			t.Errorf("%s: it speaks: %t, of the volume: %t, and has it: %t", name, n.Speaks(), n.SpeaksOf(v), n.SaysHas(v))
 		}
-		if got := n.Word.Forgot(v); got != test.unread.Forgotten || n.Word.CanUnstage(v) {
+		if got := n.Word.Forgot(v); got != test.unread.Forgotten {
 			t.Errorf("%s: it is forgotten: %t", name, got)
 		}
 		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Named; got != test.has {
@@ -409,5 +409,29 @@ func TestAnswersTouch(t *testing.T) {
 	}
 	if got := l.Apply(time.Unix(1000, 0), wordOf("3", 1, 1)).Volumes; len(got) != 0 {
 		t.Errorf("it says nothing new, and has %v looked at", got)
+	}
+}
+
+// A number is higher than all earlier numbers, and no number that a node writes lowers it.
+func TestNextNumber(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	for name, test := range map[string]struct {
+		words []Event
+		want  int64
+	}{
+		"nothing said":       {nil, 1},
+		"asked":              {[]Event{wordOf("2", 7, 3)}, 8},
+		"answered":           {[]Event{wordOf("2", 3, 7)}, 8},
+		"as high as can be":  {[]Event{wordOf("2", MaxNumber, 3)}, MaxNumber + 1},
+		"higher than can be": {[]Event{wordOf("2", 1<<62, 3)}, MaxNumber + 1},
+	} {
+		if got := spoken(v, test.words...).Snapshot().Node("n").NextNumber(); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+	l := spoken(v, wordOf("2", 0, 0, v), Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"})
+	l.Apply(time.Unix(1000, 0), LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: MaxNumber + 1})
+	if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Look; got != 0 {
+		t.Errorf("it was asked with %d", got)
 	}
 }

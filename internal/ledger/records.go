@@ -335,14 +335,12 @@ type Node struct {
 	// refusal; both are zero once it permits one.
 	RefusedSince, RefusedAt time.Time
 
-	calls    []call    // see Unanswered, in the order of their volumes
-	attempts []attempt // see UnstageFailures
-	last     Boot      // see LastBoot
-	gen      uint64    // the generation that may change this record
-	inBulk   bool      // many volumes come or go: see Ledger.beginBulk
-	reported int       // NodeVolumes with Reported
-	inUse    int       // NodeVolumes with InUse
-	counted  counted   // in its zone, see recount
+	last     Boot    // see LastBoot
+	gen      uint64  // the generation that may change this record
+	inBulk   bool    // many volumes come or go: see Ledger.beginBulk
+	reported int     // NodeVolumes with Reported
+	inUse    int     // NodeVolumes with InUse
+	counted  counted // in its zone, see recount
 }
 
 // NodeDriver is a driver's slots at a node.

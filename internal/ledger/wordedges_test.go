@@ -12,7 +12,7 @@ import (
 func TestNoWord(t *testing.T) {
 	var w *NodeWord
 	var n *Node
-	if w.Forgot(edge) || w.CanUnstage(edge) || w.has(edge) || w.doubtsOf(edge) || n.SaysHas(edge) || n.Looked(1) || (&Node{}).SaysHas(edge) {
+	if w.Forgot(edge) || w.has(edge) || w.doubtsOf(edge) || n.SaysHas(edge) || n.Looked(1) || (&Node{}).SaysHas(edge) {
 		t.Error("nobody says something")
 	}
 	if w := (&NodeWord{BootID: "a", Has: []VolumeID{edge}}); !(&Node{Word: w}).SaysHas(edge) || (&Node{NodeState: NodeState{BootID: "b"}, Word: w}).SaysHas(edge) {

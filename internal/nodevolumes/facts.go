@@ -4,7 +4,6 @@ package nodevolumes
 
 import (
 	"cmp"
-	"time"
 )
 
 // Answer is the answer to a question.
@@ -81,9 +80,6 @@ type Volume struct {
 	Mode             Mode
 	// Path is where the kubelet has, or would have, the volume staged, below its folder.
 	Path string
-	// Recorded is when the kubelet last wrote its record of a volume with a file system at
-	// Path; zero: there is none, or it is not known.
-	Recorded time.Time
 	// Staged: the kubelet has written down that it had the volume staged, or something
 	// is mounted at Path. It says so before it calls the driver, and until the driver
 	// has answered that nothing is left.

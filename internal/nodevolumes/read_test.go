@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
@@ -610,14 +609,12 @@ func TestTooMuch(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	const bootID = "proc/sys/kernel/random/boot_id"
-	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	got := nodevolumes.ReadMachine(
-		fstest.MapFS{"pod-resources/kubelet.sock": {Mode: fs.ModeSocket, ModTime: started}},
 		fstest.MapFS{bootID: {Data: []byte("0b2c\n")}, "sys/class/dmi/id/product_uuid": {Data: []byte("EC2D-1\n")}}, bootID)
-	if want := (nodevolumes.Machine{BootID: "0b2c", SystemUUID: "EC2D-1", KubeletStarted: started}); got != want {
+	if want := (nodevolumes.Machine{BootID: "0b2c", SystemUUID: "EC2D-1"}); got != want {
 		t.Errorf("got %+v", got)
 	}
-	none := nodevolumes.ReadMachine(fstest.MapFS{}, fstest.MapFS{bootID: {Data: []byte(strings.Repeat("x", 4096))}}, bootID)
+	none := nodevolumes.ReadMachine(fstest.MapFS{bootID: {Data: []byte(strings.Repeat("x", 4096))}}, bootID)
 	if none != (nodevolumes.Machine{}) {
 		t.Errorf("got %+v", none)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"time"
 	"unicode/utf8"
 )
 
@@ -23,8 +22,6 @@ const ephemeral = "Ephemeral"
 // record is the read part of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
 type record struct {
 	Driver, Handle, PersistentVolume, Lifecycle string
-
-	written time.Time
 }
 
 // malformedError says that a record is readable and invalid: a kubelet that was killed while it wrote
@@ -89,7 +86,6 @@ func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 	if err != nil {
 		return record{}, malformedError{fmt.Errorf("%q: %w", name, err)}
 	}
-	r.written = info.ModTime()
 	return r, nil
 }
 

@@ -95,7 +95,6 @@ func (s *scan) readStagedFolder(driver, folder string) {
 		v.explain(err.Error())
 	default:
 		v.Staged = Yes
-		v.Recorded = r.written
 		s.identify(v, p, r)
 		if driver != beforeDrivers && p != StagingPath(r.Driver, r.Handle) {
 			v.explain("the record is of another volume than the folder")

@@ -89,33 +89,18 @@ func of(a ledger.Attachment, step rules.Step) bool {
 }
 
 // beginReport puts a volume into volumesAttached, once its attachment is proved to stay. After an
-// unanswered patch has been outlasted, it reads the Node. Where moorage-node runs, the first report of a
-// term at a node, and the first after an order to unstage, reads the orders there: a cache may be behind. A
-// volume without an attachment is reported only while it has a user at the node, since a later read would
-// have no other sign of it.
+// unanswered patch has been outlasted, it reads the Node. A volume without an attachment is reported only
+// while it has a user at the node, since a later read would have no other sign of it.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
-	switch n := s.Node(t.Step.Node); {
+	switch {
 	case t.Sent.Do == PatchNode:
 		return t.send(read(Nodes, string(t.Step.Node)))
-	case n.MayBeUnstaged(t.Step.Volume):
-		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
 	case t.Step.Volume.NoAttach() && !used(s, t.Step):
 		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
-	case n != nil && n.Word != nil && !m.heard[t.Step.Node]:
-		return m.readOrders(t)
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()
 	}
 	return t.patch()
-}
-
-// readOrders reads the orders at a task's node. While an order is in flight no read shows its outcome.
-func (m *Memory) readOrders(t Task) (Task, Move) {
-	if m.Ordering(t.Step.Node) {
-		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
-	}
-	t.Orders = m.orders[t.Step.Node].sent
-	return t.send(read(NodeWords, string(t.Step.Node)))
 }
 
 // used says whether a pod or a ticket at a step's node uses or asks for its volume.
@@ -171,9 +156,6 @@ func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 
 func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
-	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):
-		m.hears(t)
-		return m.beginReport(t, s)
 	case t.Sent.Do == ConfirmAttachment:
 		return m.confirmAnswered(t, a)
 	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node

@@ -86,27 +86,6 @@ func TestOldNodeWithoutAttachment(t *testing.T) {
 	}
 }
 
-// The API server takes an order to unstage; neither the answer nor the read after it arrives. A pod comes.
-func TestLostOrder(t *testing.T) {
-	boot := func(n *ledger.NodeState) { n.BootID = "b" }
-	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
-		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
-	p := newPlayer(node("1", boot), attachment("5"), quiet)
-	p.memory.heard.add("n1") // another volume was put into its volumesAttached in this term
-	p.memory.confirmed.add("va")
-	p.play(t, Do(step(rules.Unreport)), replies(Done, node("2", boot)))
-	p.play(t, Do(step(rules.ConfirmUnwanted)), replies(Done))
-	order := step(rules.OrderUnstage, func(s *rules.Step) { s.Word, s.Number = quiet, 5 })
-	check(t, p.play(t, Do(order), replies(Unknown), replies(Unknown)), "tell UnstageSent", "order-unstage uid=w version=5", "wait 20s", "get nodevolumes n1", "failed")
-	if p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof.Stage == ledger.ProofUnwanted {
-		t.Error("that nobody wants it there is taken for proved after the order")
-	}
-	p.ledger.Apply(p.now, pod("p", "n1", "a"))
-	if _, m := p.memory.Next(Do(step(rules.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
-		t.Error("it is put into volumesAttached while an order to unstage it stands")
-	}
-}
-
 // The hold says Stays; the write that takes that back is carried out without an answer. Then a user deletes
 // the VolumeAttachment, and its detach fails: the attacher is not asked to leave the volume there by a hold
 // that is due to be written again.

@@ -346,36 +346,6 @@ func TestWhatEndsAReport(t *testing.T) {
 	}
 }
 
-// A refused order is over, like a carried-out order: a report reads the orders after it.
-func TestRefusedOrderIsOver(t *testing.T) {
-	p, quiet := ordering()
-	sent := p.sendsOrder(t, quiet)
-	if _, m := p.memory.Answer(sent, Answer{Result: Refused}, p.ledger.Snapshot(), p.now); m.End == Going {
-		t.Fatalf("%+v", m)
-	}
-	if _, m := p.memory.Next(Do(step(rules.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Kind != NodeWords {
-		t.Errorf("%+v", m)
-	}
-}
-
-// A pod goes while its node's orders are read before the report of its volume: the volume is not reported,
-// since a ticket may have been told that it is at no node.
-func TestReportOfAPodThatWent(t *testing.T) {
-	p := sharedISCSI()
-	p.ledger.Apply(p.now, ledger.NodeWord{Node: "n2", UID: "w", Version: "5", NodeUID: "m", BootID: "b", KubeletStarted: 3, Whole: true, Look: 4, Looked: 4})
-	r := *stepOf(p.plan(rules.Arbiter{}, iscsi), rules.Report)
-	task, m := p.memory.Next(Do(r), p.ledger.Snapshot(), p.now)
-	if m.Send == nil || m.Send.Kind != NodeWords {
-		t.Fatalf("%+v", m.Send)
-	}
-	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
-	told := p.saysDetached(t)
-	_, m = p.memory.Answer(task, Answer{Result: Done}, p.ledger.Snapshot(), p.now)
-	if told && m.Send != nil && m.Send.Do == PatchNode {
-		t.Errorf("ticket told detached; then %s is sent", text(*m.Send))
-	}
-}
-
 // Another component takes a shared volume out of volumesAttached; the kubelet restarts, and lists
 // nothing.
 func TestSharedVolumeTakenOut(t *testing.T) {

@@ -51,11 +51,6 @@ const (
 	// AskNode writes Look, a higher number, into the spec of the NodeVolumes Key of UID, at exactly
 	// Version.
 	AskNode
-	// OrderUnstage writes Orders, and Look, into the spec of the NodeVolumes Key of UID, at exactly
-	// Version: the volumes in it may be unstaged from then on.
-	OrderUnstage
-	// WithdrawUnstage writes Orders, fewer than before, at exactly Version.
-	WithdrawUnstage
 	// Verbs is the number after the last verb.
 	Verbs
 )
@@ -65,8 +60,7 @@ func (v Verb) String() string {
 		return "unknown"
 	}
 	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
-		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "ask-node",
-		"order-unstage", "withdraw-unstage"}[v-1]
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "ask-node"}[v-1]
 }
 
 // Kind is the kind of object that GetObject or ListObjects reads.
@@ -112,10 +106,8 @@ type Request struct {
 	// YieldingSince is since when the ticket is asked to let go of its volumes, in seconds since 1970, as
 	// DecideTicket writes it; 0: not asked.
 	YieldingSince int64
-	// Look is the number that AskNode and OrderUnstage write.
+	// Look is the number that AskNode writes.
 	Look int64
-	// Orders are all standing orders after an OrderUnstage or a WithdrawUnstage.
-	Orders []ledger.UnstageOrder
 	// EpochOnly has DecideTicket write Epoch only.
 	EpochOnly bool
 	// Until, if set, is an earlier deadline than the driver's own: by then the API server must have carried

@@ -4,7 +4,6 @@ package protocol
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -44,9 +43,6 @@ type Task struct {
 	Read   []ReadOf
 	// Until is when a step with Within must be over.
 	Until time.Time
-	// Orders is how many orders had been sent to the node before the request in flight that shows all
-	// standing orders.
-	Orders int
 	// Outlasted says that an unanswered grant or write of a hold can have no effect any more.
 	Outlasted bool
 	// Unanswered is the number of unanswered writes of the hold when this task began to outlast them.
@@ -101,21 +97,12 @@ type Memory struct {
 	listed    set[Kind]            // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	tookOver  bool
-	// heard are the nodes whose NodeVolumes this process has read, with all orders of former leaders, and
-	// has sent no order to since. Orders are this process's own.
-	heard  set[ledger.NodeName]
-	orders map[ledger.NodeName]orders
 }
-
-// orders is how many orders to unstage were sent to a node, and how many of them are over: their outcome is
-// known, or they can have no effect any more.
-type orders struct{ sent, over int }
 
 // Clone returns an independent copy of m.
 func (m *Memory) Clone() *Memory {
 	c := *m
-	c.confirmed, c.listed, c.heard = m.confirmed.clone(), m.listed.clone(), m.heard.clone()
-	c.current, c.orders = m.current.clone(), maps.Clone(m.orders)
+	c.confirmed, c.listed, c.current = m.confirmed.clone(), m.listed.clone(), m.current.clone()
 	return &c
 }
 
@@ -123,11 +110,7 @@ func (m *Memory) Clone() *Memory {
 // DELETE since.
 func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 
-// Heard says whether this process has read a node's NodeVolumes before it put a volume into its
-// volumesAttached.
-func (m *Memory) Heard(n ledger.NodeName) bool { return m.heard[n] }
-
-// Prune forgets VolumeAttachments and Nodes that are gone.
+// Prune forgets VolumeAttachments that are gone.
 func (m *Memory) Prune(s ledger.Snapshot) {
 	exists := set[string]{}
 	for v := range s.Volumes() {
@@ -140,12 +123,6 @@ func (m *Memory) Prune(s ledger.Snapshot) {
 		}
 	}
 	m.confirmed = exists
-	gone := func(name ledger.NodeName) bool {
-		n := s.Node(name)
-		return n == nil || !n.Exists
-	}
-	maps.DeleteFunc(m.heard, func(name ledger.NodeName, _ bool) bool { return gone(name) })
-	maps.DeleteFunc(m.orders, func(name ledger.NodeName, _ orders) bool { return gone(name) && !m.Ordering(name) })
 }
 
 // Next says how a task begins, and how it continues after a Move without a request.
@@ -161,8 +138,6 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 		return beginCreate(t, s)
 	case rules.AskNode:
 		return t.send(askNode(t.Step))
-	case rules.OrderUnstage, rules.WithdrawUnstage:
-		return m.beginUnstage(t)
 	case rules.FindAttachment:
 		return t.send(read(Attachments, t.Step.Attachment))
 	case rules.Report:
@@ -201,8 +176,6 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 		return markAnswered(t, a)
 	case rules.AskNode:
 		return askAnswered(t, a)
-	case rules.OrderUnstage, rules.WithdrawUnstage:
-		return m.unstageAnswered(t, a, now)
 	case rules.ProveAbsent:
 		return absentAnswered(t, a)
 	case rules.RemovePod:

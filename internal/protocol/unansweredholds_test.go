@@ -243,26 +243,6 @@ func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	}
 }
 
-// The memory of deleted Nodes goes with them, except an order in flight.
-func TestPruneForgetsNodes(t *testing.T) {
-	p, quiet := ordering()
-	p.memory.hears(Task{Step: rules.Step{Node: "n1"}, Orders: p.memory.orders["n1"].sent})
-	if !p.memory.Heard("n1") {
-		t.Fatal("nothing is kept")
-	}
-	p.sendsOrder(t, quiet)
-	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n1"})
-	p.memory.Prune(p.ledger.Snapshot())
-	if p.memory.Heard("n1") || !p.memory.Ordering("n1") {
-		t.Errorf("heard of %t, ordering %t", p.memory.Heard("n1"), p.memory.Ordering("n1"))
-	}
-	p.memory.orders["n1"] = orders{sent: 1, over: 1}
-	p.memory.Prune(p.ledger.Snapshot())
-	if len(p.memory.orders) > 0 {
-		t.Errorf("%v is kept", p.memory.orders)
-	}
-}
-
 // Some events end a doubt about a hold, others don't.
 func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}

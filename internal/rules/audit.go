@@ -148,8 +148,7 @@ func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) 
 		place := &v.NodeVolumes[i]
 		node, va := s.Node(place.Node), place.Own()
 		attached := va != nil && va.Attached && !va.Deleting && !replaced(node, va)
-		if attached && !place.Reported && p.adopted() && p.mayReport(node) && p.wanted(place) && !bars(s, v, place) &&
-			!node.MayBeUnstaged(v.ID) {
+		if attached && !place.Reported && p.adopted() && p.mayReport(node) && p.wanted(place) && !bars(s, v, place) {
 			found = append(found, Violation{Invariant: "I4", Volume: v.ID, Node: place.Node, Message: "attached where it is wanted, and not reported"})
 		}
 	}

@@ -22,7 +22,6 @@ type cluster struct {
 	uids map[string]int
 	arb  rules.Arbiter
 
-	hangs   bool // drivers don't answer moorage-node
 	prompt  bool // moorage-node looks and writes before the question's answer is read
 	untimed bool // see ledger.NoForceOnTimeout
 	csi     driver

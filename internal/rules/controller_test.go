@@ -201,10 +201,9 @@ func (c *cluster) round() bool {
 	return did
 }
 
-// speak has the moorage-node of a machine look and write, if it runs there. Only answers are returned: its
-// other writes come with each mount.
+// speak has the moorage-node of a machine look and write, if it runs there. Only answers to questions are
+// traced: its other writes come with each mount.
 func (c *cluster) speak(m *world.Machine) bool {
-	before, _ := c.Word(m.Node)
 	did := c.Look(m) && c.Write(m)
 	word, _ := c.Word(m.Node)
 	if did {
@@ -213,30 +212,7 @@ func (c *cluster) speak(m *world.Machine) bool {
 			c.trace("moorage-node %s: looked %d, has %v", m.Node, word.Looked, volumeNames(c, word.Has))
 		}
 	}
-	for _, a := range word.Answers {
-		if !slices.Contains(before.Answers, a) {
-			c.trace("moorage-node %s: %s", m.Node, answerText(c, a))
-		}
-	}
-	did = c.Call(m) || did
-	if c.hangs {
-		return c.GiveUp(m) || did
-	}
-	for _, v := range m.Calls {
-		did = c.Unstages(m, v) || c.FailsToUnstage(m, v) || did
-	}
 	return did
-}
-
-func answerText(c *cluster, a ledger.UnstageAnswer) string {
-	text := fmt.Sprintf("order %d for %s: %s", a.Number, volumeName(c, a.Volume), [...]string{"refused", "calling", "failed", "done"}[a.Result])
-	if a.Why != "" {
-		text += " (" + a.Why + ")"
-	}
-	if a.Unanswered {
-		text += ", unanswered"
-	}
-	return text
 }
 
 func (c *cluster) bindReserved() bool {

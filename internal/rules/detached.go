@@ -141,22 +141,20 @@ func (p *planning) somewhere(told bool) []Reason {
 }
 
 // remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
-// there do not decide this. It may if it is unknown there; if moorage-node has found the volume there or
-// may be at work on it; or if the hold says that it was taken by force while in use, and the outage is over
-// but the boot is not.
+// there do not decide this. It may if it is unknown there; if moorage-node has found the volume there; or
+// if the hold says that it was taken by force while in use, and the outage is over but the boot is not.
 func (p *planning) remains(place *ledger.NodeVolume) bool {
 	n, id := p.snapshot.Node(place.Node), p.volume.ID
 	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
 		return false
 	}
 	f, taken := p.hold.Fence(place.Node)
-	return p.isUnknown(place) || n.SaysHas(id) || n.MayBeUnstaged(id) ||
-		taken && f.InUse && !p.snapshot.BootOver(n, f.Boot())
+	return p.isUnknown(place) || n.SaysHas(id) || taken && f.InUse && !p.snapshot.BootOver(n, f.Boot())
 }
 
 func (p *planning) mountOf(place *ledger.NodeVolume) Reason {
 	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
-	if n.SaysHas(p.volume.ID) || n.MayBeUnstaged(p.volume.ID) {
+	if n.SaysHas(p.volume.ID) {
 		return stayingAt(p.snapshot, p.volume, place, reason, p.now)
 	}
 	reason.Code, reason.Detail = InUseUnknown, forgetfulTaken

@@ -51,7 +51,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 		e.usage = usageInUse
 	case s.IsUnknown(v, p):
 		// A detach may begin. It continues only after moorage-node has looked twice (emptied).
-		if e.usage = usageNone; n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID) {
+		if e.usage = usageNone; n.SaysHas(v.ID) {
 			e.usage = usageStaged
 		}
 	case staged(s, v, p, now):

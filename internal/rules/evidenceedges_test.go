@@ -26,7 +26,7 @@ func inDoubt(more ...ledger.Event) []ledger.Event {
 
 // says is moorage-node's report there: it has looked and found nothing.
 func says(changes ...func(*ledger.NodeWord)) ledger.Event {
-	w := ledger.NodeWord{Node: "well", UID: "word", Version: "1", NodeUID: "w2", BootID: "b", KubeletStarted: 1, Whole: true, Repairs: true}
+	w := ledger.NodeWord{Node: "well", UID: "word", Version: "1", NodeUID: "w2", BootID: "b", Whole: true}
 	for _, change := range changes {
 		change(&w)
 	}
@@ -34,9 +34,6 @@ func says(changes ...func(*ledger.NodeWord)) ledger.Event {
 }
 
 func finds(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{disk} }
-func isCalling(w *ledger.NodeWord) {
-	w.Answers = []ledger.UnstageAnswer{{Volume: disk, Number: 1, Result: ledger.UnstageCalling, Unanswered: true}}
-}
 
 // For an unknown volume moorage-node's report of the very boot counts. Without it the use is unknown.
 func TestUsageInDoubt(t *testing.T) {
@@ -49,7 +46,6 @@ func TestUsageInDoubt(t *testing.T) {
 	}{
 		"it finds nothing":                   {Arbiter{}, inDoubt(says()), nil, usageNone},
 		"it finds the volume":                {Arbiter{}, inDoubt(says(finds)), nil, usageStaged},
-		"a call may yet unstage it":          {Arbiter{}, inDoubt(says(isCalling)), nil, usageStaged},
 		"the kubelet lists it by now":        {Arbiter{}, inDoubt(again(func(n *ledger.NodeState) { n.Version, n.InUse = "8", []ledger.VolumeID{disk} }), says()), nil, usageInUse},
 		"it says nothing":                    {Arbiter{}, inDoubt(), nil, usageUnknown},
 		"it speaks of another boot":          {Arbiter{}, inDoubt(says(func(w *ledger.NodeWord) { w.BootID = "c" })), nil, usageUnknown},

@@ -108,9 +108,6 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 		reason = p.notBegun(place, reason)
 	case va.Deleting, replaced(s.Node(place.Node), va):
 		return []Reason{stuckAt(a, s, v, place, now)}
-	case va.Attached && s.Node(place.Node).MayBeUnstaged(v.ID):
-		reason.Claim = claimOf(s, v)
-		reason = stayingAt(s, v, place, reason, now)
 	case va.Attached:
 		reason.Code = unreported(s.Node(place.Node))
 	case !va.AttachError.IsZero():

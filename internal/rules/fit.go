@@ -18,7 +18,7 @@ type Arbiter struct {
 	// StayAttached asks the attacher to leave a volume that its node wants again if its detach is refused.
 	// Only moorage-attacher obeys.
 	StayAttached bool
-	// Hurried: a failed order to unstage a volume is repeated at once, for tests without time.
+	// Hurried: a node is asked for the second look at an unknown volume at once, for tests without time.
 	Hurried bool
 	// HearsNoNodes: this process does not read moorage-node's reports, so that it can't notice the absence
 	// of a report that a policy requires. It detaches nothing.

@@ -167,8 +167,6 @@ func checkStep(t failer, s rules.Step) {
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
 	case rules.AskNode:
 		ok = s.Node != "" && s.Word.UID != "" && s.Word.Version != ""
-	case rules.OrderUnstage, rules.WithdrawUnstage:
-		ok = s.Node != "" && s.Word.UID != "" && s.Word.Version != "" && s.Number > 0
 	case rules.RemovePod:
 		ok = s.UID != ""
 	case rules.ProveAbsent:

@@ -226,8 +226,8 @@ func TestSomewhere(t *testing.T) {
 	}
 }
 
-// A detached volume may still be mounted if the list is in doubt, if moorage-node finds it or may unstage
-// it, or if it was taken in use and the boot outlasts the outage.
+// A detached volume may still be mounted if the list is in doubt, if moorage-node finds it, or if it was
+// taken in use and the boot outlasts the outage.
 func TestRemains(t *testing.T) {
 	fence := func(change func(*ledger.Fence)) ledger.Hold {
 		f := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", InUse: true}
@@ -252,7 +252,6 @@ func TestRemains(t *testing.T) {
 		"in doubt":                          {ledger.Hold{}, "well", inDoubt(), InUseUnknown},
 		"in doubt, and out of service":      {ledger.Hold{}, "well", inDoubt(again(outOfOrder, func(n *ledger.NodeState) { n.Version = "8" })), ""},
 		"moorage-node finds it":             {ledger.Hold{}, "well", []ledger.Event{again(), says(finds)}, StagedAtNode},
-		"it may be unstaged":                {ledger.Hold{}, "well", []ledger.Event{again(), says(ordered)}, StagedAtNode},
 		"moorage-node finds nothing":        {ledger.Hold{}, "well", []ledger.Event{again(), says()}, ""},
 		"taken in use":                      {fence(same), "well", []ledger.Event{again()}, InUseUnknown},
 		"taken, and it was not in use":      {fence(func(f *ledger.Fence) { f.InUse = false }), "well", []ledger.Event{again()}, ""},

@@ -35,8 +35,7 @@ func TestUnresponsiveNode(t *testing.T) {
 	}
 }
 
-// A volume is staged if the node has found it after the question, if an old report has it as forgotten, or
-// while an unstage may be in flight.
+// A volume is staged if the node has found it after the question, or if an old report has it as forgotten.
 func TestWhatCountsAsStaged(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -51,8 +50,6 @@ func TestWhatCountsAsStaged(t *testing.T) {
 		"it has not looked, and finds it": {machineSpeaks(asked, finds), ledger.Proof{Look: 1}, auditTime, false},
 		"silent, it had forgotten it":     {machineSpeaks(asked, forgot), ledger.Proof{Stage: ledger.ProofUnreported}, late, true},
 		"it had forgotten it, and speaks": {machineSpeaks(asked, forgot), ledger.Proof{Stage: ledger.ProofUnreported}, auditTime, false},
-		"an order stands":                 {machineSpeaks(ordered), ledger.Proof{}, auditTime, true},
-		"a call has no answer":            {machineSpeaks(isCalling), ledger.Proof{}, auditTime, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		place := *p.at("well")

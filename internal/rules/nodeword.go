@@ -78,12 +78,10 @@ func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
 	return !n.SpeaksOf(v) && n.Looked(p.Proof.Look) && !n.SaysHas(v)
 }
 
-// staged says whether the node found the volume after the question, had found it before it fell silent, or
-// may still be unstaging it. A look that finds nothing does not end a call: a mount leaves the mount table
-// before its file system is flushed (umount(2)), so that the driver may work on the disk unseen.
+// staged says whether the node found the volume after the question, or had found it before it fell silent.
 func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now) || n.MayBeUnstaged(v.ID)
+	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now)
 }
 
 // stagedByOldWord says whether the report of a silent node names a volume that the kubelet had forgotten by
@@ -102,32 +100,18 @@ const oldWord = "moorage-node does not answer since then, so that this may be ol
 // report names the volume it is not asked, so that its silence would go unseen.
 const lastWord = "moorage-node has not been asked since, so that this may be old if its pod does not run there"
 
-// stayingAt completes the reason of a volume that is staged at a node or may be in an unstage. It is
-// UnstageUnanswered if only an unanswered call keeps the volume.
+// stayingAt completes the reason of a volume that is staged at a node. The detail is the age of a report
+// that is not new.
 func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, reason Reason, now time.Time) Reason {
 	n := s.Node(p.Node)
-	reason.Code, reason.Detail = StagedAtNode, stagedDetail(s, v, p, now)
-	switch failures, _, _ := n.UnstageFailures(v.ID); {
-	case !n.Unanswered(v.ID):
-	case !n.SaysHas(v.ID):
-		reason.Code, reason.Driver, reason.Detail = UnstageUnanswered, v.ID.Driver, callsAgain(n, v.ID, now)
-	case failures > 0, unresponsive(n, now), !canRepair(n): // otherwise the call may just be in flight
-		reason.Driver, reason.Detail = v.ID.Driver, callsAgain(n, v.ID, now)
+	reason.Code = StagedAtNode
+	switch {
+	case stagedByOldWord(n, v.ID, p, now):
+		reason.Detail = oldWord
+	case s.IsUnknown(v, p) && !n.Looked(p.Proof.Look):
+		reason.Detail = lastWord
 	}
 	return reason
-}
-
-// stagedDetail describes the age of the report that a volume is staged, or moorage-node's work on the
-// volume. Empty: the report is new, and there is no work.
-func stagedDetail(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) string {
-	n := s.Node(p.Node)
-	if stagedByOldWord(n, v.ID, p, now) && !n.MayBeUnstaged(v.ID) {
-		return oldWord
-	}
-	if s.IsUnknown(v, p) && !n.Looked(p.Proof.Look) && !n.MayBeUnstaged(v.ID) {
-		return lastWord
-	}
-	return unstagedAt(s, v, n)
 }
 
 // saidGone says whether the node has looked after the question, has seen everything, and has not found the

@@ -236,7 +236,7 @@ func (s *script) policy(a args) {
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
-		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
+		RequireNodeWord: a.flag("requireNodeWord"),
 	}
 	if share, is := strings.CutSuffix(a.get("maxUnreachable", ""), "%"); is {
 		percent, _ := strconv.Atoi(share)
@@ -568,24 +568,17 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	s.Forgetful = false
 }
 
-// agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. "remade": its NodeVolumes
-// was deleted, and it makes another. "hangs": its driver does not answer, and the agent gives the call up;
-// "takes": those calls take effect. "prompt": it answers before its question is known to be sent; "slow"
-// ends that. "uncallable": it announces orders, and can't call the driver. "unread=" are PersistentVolumes
-// with a half-written pod record, "torn=" volumes with a half-written staging record.
+// agent starts the moorage-node of a node; "stopped" ends it. "remade": its NodeVolumes was deleted, and it
+// makes another. "prompt": it answers before its question is known to be sent; "slow" ends that. "unread="
+// are PersistentVolumes with a half-written pod record, "torn=" volumes with a half-written staging record.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
-	switch {
-	case a.flag("hangs"), a.flag("takes"):
-		s.hangs = a.flag("hangs")
-		return
-	case a.flag("prompt"), a.flag("slow"):
+	if a.flag("prompt") || a.flag("slow") {
 		s.prompt = a.flag("prompt")
 		return
 	}
 	m.StopAgent()
-	m.Agent.Runs, m.Agent.Repairs, m.Agent.Blind = !a.flag("stopped"), a.flag("repairs"), a.flag("blind")
-	m.Agent.Unread, m.Agent.Torn, m.Agent.Uncallable = a.list("unread"), nil, a.flag("uncallable")
+	m.Agent.Runs, m.Agent.Blind, m.Agent.Unread, m.Agent.Torn = !a.flag("stopped"), a.flag("blind"), a.list("unread"), nil
 	for _, name := range a.list("torn") {
 		m.Agent.Torn = append(m.Agent.Torn, s.volumeNamed(name))
 	}

@@ -54,18 +54,11 @@ const (
 	// AskNode asks a node's moorage-node to look once more, by a higher number in the NodeVolumes of Word,
 	// at exactly its version. On success the ledger is told LookAsked.
 	AskNode
-	// OrderUnstage orders a node's moorage-node to unstage the volume, by Number, in the NodeVolumes of
-	// Word, at exactly its version. On success the ledger is told UnstageSent.
-	OrderUnstage
-	// WithdrawUnstage takes that order out of the NodeVolumes of Word, at exactly its version: afterwards
-	// moorage-node begins nothing by it.
-	WithdrawUnstage
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node",
-		"order-unstage", "withdraw-unstage"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node"}[a]
 }
 
 // Step is one write or read.
@@ -110,8 +103,7 @@ type Step struct {
 	// kubelet's list does not tell.
 	Unknown bool
 
-	// Word, for AskNode, OrderUnstage and WithdrawUnstage, is the node's report so far. Number is higher
-	// than all earlier questions and orders.
+	// Word, for AskNode, is the node's report so far. Number is higher than all earlier questions.
 	Word   ledger.NodeWord
 	Number int64
 	// Vacant, for the second AskNode about an unknown volume, is since when the volume is known to be absent
@@ -177,7 +169,6 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		default:
 			p.release(place)
 		}
-		p.repair(place)
 		if p.wanted(place) || p.hasGrantee(place) {
 			p.awaitFence(place)
 		}

@@ -235,9 +235,6 @@ func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.NodeVolum
 }
 
 func (p *detachPlan) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	if node.MayBeUnstaged(p.volume.ID) {
-		return // it could be unstaged under the pod that mounts it
-	}
 	if p.saysRule(place) {
 		return // first the hold says that the rule has ended
 	}

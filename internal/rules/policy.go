@@ -42,9 +42,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
 		p.RequireNodeWord = all.RequireNodeWord
 	}
-	if !says(ledger.FieldRepairStaged, p.RepairStaged) {
-		p.RepairStaged = all.RepairStaged
-	}
 	if !says(ledger.FieldLiveMigration, p.LiveMigration) {
 		p.LiveMigration = all.LiveMigration
 	}
@@ -127,7 +124,6 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 		a.FencedCondition = ""
 	}
 	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
-	a.RepairStaged = a.RepairStaged && b.RepairStaged
 	return a
 }
 

@@ -59,8 +59,6 @@ func TestStrictest(t *testing.T) {
 		"of both":                   {policy{LiveMigration: true}, policy{LiveMigration: true}, func(p policy) any { return p.LiveMigration }, true},
 		"unpublish fences, of one":  {policy{UnpublishFences: true}, policy{}, func(p policy) any { return p.UnpublishFences }, false},
 		"unpublish fences, of both": {policy{UnpublishFences: true}, policy{UnpublishFences: true}, func(p policy) any { return p.UnpublishFences }, true},
-		"repairs, of one":           {policy{RepairStaged: true}, policy{}, func(p policy) any { return p.RepairStaged }, false},
-		"repairs, of both":          {policy{RepairStaged: true}, policy{RepairStaged: true}, func(p policy) any { return p.RepairStaged }, true},
 		"a condition, of one":       {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
 		"one condition, of both":    {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
 		"two conditions":            {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},

@@ -46,9 +46,8 @@ const (
 	DetachUnanswered       ledger.Code = "DetachUnanswered" // neither done nor refused for a while
 	KeptByFinalizer        ledger.Code = "KeptByFinalizer"  // detached, but its VolumeAttachment stays
 	InUse                  ledger.Code = "InUse"
-	InUseUnexplained       ledger.Code = "InUseUnexplained"  // but not attached there
-	StagedAtNode           ledger.Code = "StagedAtNode"      // but the kubelet does not list it
-	UnstageUnanswered      ledger.Code = "UnstageUnanswered" // a call to unstage it may still take effect
+	InUseUnexplained       ledger.Code = "InUseUnexplained" // but not attached there
+	StagedAtNode           ledger.Code = "StagedAtNode"     // but the kubelet does not list it
 	InUseUnknown           ledger.Code = "InUseUnknown"
 	NodeUnreachable        ledger.Code = "NodeUnreachable"
 	DetachDelayed          ledger.Code = "DetachDelayed"

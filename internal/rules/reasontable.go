@@ -205,9 +205,6 @@ var reasonTable = [...]reasonRow{
 			"Look there whether it is mounted. If it is not, restart the kubelet of %s; if that goes on to list it, power the machine off and give its node the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Node)
 	}},
 	{StagedAtNode, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.stagedAtNode},
-	{UnstageUnanswered, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is being unstaged at %s. %s", r.volume(), r.Node, r.unstageCalled())
-	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Seconds > 0 {
 			return fmt.Sprintf("%s may be in use at %s: %s. %s%s; at once when %s", r.volume(), r.Node, r.Detail, forcedIn, time.Duration(r.Seconds)*time.Second, r.waysToKnow())
@@ -282,21 +279,7 @@ func (r Reason) waysToKnow() string {
 }
 
 func (r Reason) stagedAtNode() string {
-	text := fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. ", r.volume(), r.Node)
-	if r.Driver != "" {
-		return text + r.unstageCalled()
-	}
-	text += "It goes once it is unmounted there"
-	if r.Detail != "" {
-		return text + "; " + r.Detail
-	}
-	return text
-}
-
-// unstageCalled says what an unanswered call to unstage a volume keeps, and what ends it.
-func (r Reason) unstageCalled() string {
-	text := fmt.Sprintf("moorage-node has called driver %s to unstage it there, and the driver has not answered with success: the call may take effect at any time, so that the volume neither leaves %s nor goes back to it. "+
-		"That ends when the driver answers another call with success, when the machine is rebooted, or when it is powered off and its node has the taint node.kubernetes.io/out-of-service", r.Driver, r.Node)
+	text := fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. It goes once it is unmounted there", r.volume(), r.Node)
 	if r.Detail != "" {
 		return text + "; " + r.Detail
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A wanted, attached volume must not be reported while it may be unstaged there, nor while it may be
-// attached to the earlier machine of the node's name.
+// A wanted, attached volume must not be reported while it may be attached to the earlier machine of the
+// node's name.
 func TestBarredFromAReport(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.SystemUUID, n.BootID, n.Version = "z", "c", "7" })
@@ -20,8 +20,6 @@ func TestBarredFromAReport(t *testing.T) {
 		want  bool
 	}{
 		"nothing is in its way":     {[]ledger.Event{again(), madeAt("well"), says(), lives}, true},
-		"it is ordered to unstage":  {[]ledger.Event{again(), madeAt("well"), says(ordered), lives}, false},
-		"a call has no answer":      {[]ledger.Event{again(), madeAt("well"), says(isCalling), lives}, false},
 		"it is at another machine":  {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), another, lives}, false},
 		"nobody wants it any more":  {[]ledger.Event{again(), madeAt("well"), says()}, false},
 		"it is listed as it should": {[]ledger.Event{again(reporting, func(n *ledger.NodeState) { n.Version = "8" }), madeAt("well"), says(), lives}, false},

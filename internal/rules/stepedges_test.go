@@ -387,3 +387,10 @@ func TestStale(t *testing.T) {
 		}
 	}
 }
+
+// A delete in Cooperative mode ends before the attach/detach controller looks, half a second after a bind.
+func TestBoundOfDeletes(t *testing.T) {
+	if besideWindow >= 500*time.Millisecond {
+		t.Errorf("a delete may take %s", besideWindow)
+	}
+}

@@ -4,7 +4,6 @@ package write_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,50 +47,5 @@ func TestAskNode(t *testing.T) {
 	}
 	if got := w.place().Proof.Look; got != 4 {
 		t.Errorf("the ledger has %d", got)
-	}
-}
-
-// An order is written at the version that was read, beside those for other volumes, and asks for
-// a look; a withdrawal takes it out.
-func TestOrderUnstage(t *testing.T) {
-	started := metav1.Unix(1_700_000_000, 0)
-	w := start(t, func(s *apitest.Server) {
-		withUser(s)
-		s.Put("nodevolumes", &v1alpha1.NodeVolumes{
-			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-			Spec:       v1alpha1.NodeVolumesSpec{Look: 3, Unstage: []v1alpha1.NodeUnstage{{Driver: "d", Handle: "other", Number: 3, BootID: "b", KubeletStarted: started, Seconds: 30}}},
-			Status:     v1alpha1.NodeVolumesStatus{Looked: 3, BootID: "b", KubeletStarted: &started},
-		})
-	}, nil)
-	must(t, w.Do(t.Context(), creation()))
-	now := func() v1alpha1.NodeVolumes {
-		var object v1alpha1.NodeVolumes
-		if !w.server.Get("nodevolumes", "", "n1", &object) {
-			t.Fatal("there is no NodeVolumes")
-		}
-		return object
-	}
-	was := now()
-	step := w.step(rules.OrderUnstage)
-	step.Word, step.Number = convert.NodeWord(&was), 4
-	old := step
-	old.Word.Version = "1"
-	if err := w.Do(t.Context(), old); !errors.Is(err, protocol.ErrStale) {
-		t.Errorf("at another version: %v", err)
-	}
-	must(t, w.Do(t.Context(), step))
-	is := now()
-	if is.Spec.Look != 4 || len(is.Spec.Unstage) != 2 || is.Status.Looked != 3 {
-		t.Fatalf("it writes %+v", is.Spec)
-	}
-	word := convert.NodeWord(&is)
-	want := ledger.UnstageOrder{Volume: data, Number: 4, BootID: "b", KubeletStarted: started.Unix(), Seconds: 30}
-	if !slices.Contains(word.Standing(), want) {
-		t.Errorf("the orders are %+v", word.Orders)
-	}
-	step.Do, step.Word = rules.WithdrawUnstage, word
-	must(t, w.Do(t.Context(), step))
-	if is := now(); is.Spec.Look != 4 || len(is.Spec.Unstage) != 1 || is.Spec.Unstage[0].Handle != "other" {
-		t.Errorf("after the withdrawal there is %+v", is.Spec)
 	}
 }

@@ -52,8 +52,6 @@ func (e *Executor) send(ctx context.Context, r running, request protocol.Request
 		return e.drop(ctx, request)
 	case protocol.AskNode:
 		return e.askNode(ctx, request)
-	case protocol.OrderUnstage, protocol.WithdrawUnstage:
-		return e.orderUnstage(ctx, request)
 	case protocol.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
 	default:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -18,8 +20,8 @@ import (
 // chaos churns pods while everything that can be killed is killed and the disk
 // service fails, hangs and dawdles. Nothing is asserted on the way but what the
 // judge asserts; in the end every pod runs, and then nothing may be left over.
-// In Standalone mode each node has its moorage-node, as by default, which unstages what
-// kubelets that were killed have forgotten. In Cooperative mode kube-controller-manager attaches
+// In Standalone mode each node has its moorage-node, as by default, and what killed kubelets have
+// forgotten is unmounted in the end as a person would do it. In Cooperative mode kube-controller-manager attaches
 // and detaches, so that its violations are counted; every pod has to run even so. Upstream is
 // put through the same, and all that goes wrong is counted.
 func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) sandbox.Scenario {
@@ -28,7 +30,6 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	scenario.Exclusive = true
 	scenario.Shape = func(shape *sandbox.Shape) {
 		withNodes(shape)
-		shape.Repairs = shape.MoorageNode
 		shape.Nodes, shape.Slots = chaosNodes, pods/4
 		shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 	}
@@ -36,7 +37,7 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 		c := &churn{story: s, most: pods, pace: pace}
 		s.say("seed %d", s.Seed)
 		if s.Mode == sandbox.Standalone {
-			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
+			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
 		} else {
 			s.must(s.Compare())
 		}
@@ -51,6 +52,9 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 			}
 		}
 		c.calm()
+		if s.Mode == sandbox.Standalone {
+			c.unmounts()
+		}
 		s.say("%s", c.summary())
 		c.allRun()
 		c.atTwoNodes()
@@ -295,6 +299,45 @@ func (c *churn) mendOne() bool {
 func (c *churn) calm() {
 	c.must(c.Disk.ClearFaults(c.ctx))
 	c.must(c.Cluster.Heal(c.ctx))
+}
+
+// unmounts takes down what kubelets have forgotten, like a person: only what no pod at the node has, and
+// while no pod comes to a node.
+func (c *churn) unmounts() {
+	for _, node := range c.View.Nodes() {
+		c.cordon(node.Name)
+		defer c.uncordon(node.Name)
+	}
+	c.until("nothing is mounted that a kubelet has forgotten", func() error {
+		for _, node := range c.View.Nodes() {
+			word, err := c.word(node.Name)
+			if err != nil {
+				return err
+			}
+			for _, v := range word.Status.Volumes {
+				switch {
+				case !v.Forgotten || v.Handle == "" || v.Unknown != "": // its kubelet has it, or nobody can tell
+					continue
+				case !c.hasUser(node.Name, v.Handle):
+					c.must(c.Cluster.Unstage(c.ctx, node.Name, v.Handle, v.Path))
+					c.Count("volumes that kubelets had forgotten")
+				}
+				return fmt.Errorf("%s says %+v", node.Name, v)
+			}
+		}
+		return nil
+	})
+}
+
+// hasUser says whether a node's kubelet has a volume in use, or a pod there has it.
+func (c *churn) hasUser(node, handle string) bool {
+	if c.InUse(node, handle) {
+		return true
+	}
+	return slices.ContainsFunc(c.View.Pods(c.Namespace), func(pod *corev1.Pod) bool {
+		its, err := c.Handle(c.claims[pod.Name])
+		return pod.Spec.NodeName == node && (err != nil || its == handle)
+	})
 }
 
 func (c *churn) summary() string {

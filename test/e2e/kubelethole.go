@@ -70,50 +70,6 @@ func kubeletHole() sandbox.Scenario {
 	}
 }
 
-// kubeletHoleRepaired is kubelet-hole with moorage-node's repairs: it unstages by order a volume that
-// the kubelet has forgotten, once, and only while it can have no user there.
-func kubeletHoleRepaired() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "kubelet-hole-repaired",
-		Doc: "A kubelet is killed between NodeUnpublish and NodeUnstage, as in kubelet-hole, and the volume's policy has repairStaged. moorage-node unstages it by order, through the driver, and the next pod gets it. " +
-			"Where the call hangs and moorage-node is killed, the pod that comes back to that node waits until the driver has answered another call.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.Repairs = true },
-		Takes: 60 * time.Second,
-		Run: tell(func(s *story) {
-			const node, other = "worker-1", "worker-2"
-			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
-			s.claim("data")
-			s.podAt(node, "first", "data")
-			s.runs("first")
-			handle := s.handle("data")
-			s.forget(node, "first", handle)
-			s.say("the kubelet of %s was killed before it had unstaged the volume, and is back", node)
-			s.podAt(other, "second", "data")
-			s.runs("second")
-			s.unstaged(node, handle)
-			s.say("moorage-node has unstaged it, and the next pod runs at %s", other)
-			stop := s.stopAt(other, diskapi.NodeUnstage, diskapi.Hang)
-			s.remove("second")
-			s.gone("second")
-			stop.reached(handle)
-			s.must(s.Cluster.Kill(s.ctx, other))
-			again := s.stopAt(other, diskapi.NodeUnstage, diskapi.HangDone)
-			stop.end()
-			s.must(s.Cluster.StartAgain(other))
-			again.reached(handle)
-			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageNode(other)))
-			s.podAt(other, "third", "data")
-			s.toldStaged("third", other)
-			s.say("moorage-node of %s was killed while its call was under way: the next pod there waits", other)
-			again.end()
-			s.must(s.Cluster.StartAgain(sandbox.MoorageNode(other)))
-			s.runs("third")
-			s.unstaged(other, handle)
-		}),
-	}
-}
-
 // kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
 // stopped before the kubelet forgets the volume. The volume's policy has its silence count as in
 // use.
@@ -150,22 +106,6 @@ func kubeletHoleStopped() sandbox.Scenario {
 			s.runs("successor")
 		}),
 	}
-}
-
-// unstaged waits until a node says that it has unstaged a volume by order.
-func (s *story) unstaged(node, handle string) {
-	s.until(node+" says that it has unstaged the volume", func() error {
-		word, err := s.word(node)
-		if err != nil {
-			return err
-		}
-		for _, a := range word.Status.Unstaged {
-			if a.Handle == handle && a.Result == v1alpha1.UnstageDone && !a.Unanswered {
-				return nil
-			}
-		}
-		return fmt.Errorf("it says %+v", word.Status.Unstaged)
-	})
 }
 
 // forget deletes the last pod with a volume at a node, and kills the node's kubelet when it is about to

@@ -23,7 +23,6 @@ func dataNodes(shape *sandbox.Shape) {
 	shape.Nodes = 3
 	shape.NodeMonitorGracePeriod = 0 // Kubernetes' default
 	shape.MoorageNode = shape.Mode == sandbox.Standalone
-	shape.Repairs = shape.MoorageNode
 }
 
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
@@ -124,22 +123,27 @@ func (s *story) dataFaults() []dataFault {
 }
 
 // kubeletForgets kills a kubelet, with the driver's node part in it, between NodeUnpublish and
-// NodeUnstage. Then the file system is mounted, and the kubelet does not know it. With Moorage's
-// repairs it is unmounted by moorage-node; else by a person, after the database has moved.
+// NodeUnstage. Then the file system is mounted, and the kubelet does not know it. A person unmounts it:
+// where moorage-node runs, as soon as it reports that; else after the database has moved.
 func (s *story) kubeletForgets() dataFault {
-	f := dataFault{name: "kubelet and driver killed before they unmount", breaks: func(pod *corev1.Pod) {
+	forgets := func(pod *corev1.Pod) {
 		s.cordon(pod.Spec.NodeName)
 		s.forget(pod.Spec.NodeName, pod.Name, s.handle(dataOf(pod.Name)))
-	}}
-	if s.Mode == sandbox.Standalone {
-		f.policy = &v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)}
-		f.end = func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
-		return f
 	}
-	f.end = func(pod *corev1.Pod) {
+	unmounts := func(pod *corev1.Pod) {
 		handle := s.handle(dataOf(pod.Name))
 		s.must(s.Cluster.Unstage(s.ctx, pod.Spec.NodeName, handle, sandbox.StagingPath(handle)))
-		s.uncordon(pod.Spec.NodeName)
+	}
+	uncordons := func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
+	f := dataFault{name: "kubelet and driver killed before they unmount", breaks: forgets, end: func(pod *corev1.Pod) { unmounts(pod); uncordons(pod) }}
+	if s.Mode == sandbox.Standalone {
+		f.policy = &v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)}
+		f.breaks = func(pod *corev1.Pod) {
+			forgets(pod)
+			s.forgotten(pod.Spec.NodeName, s.handle(dataOf(pod.Name)))
+			unmounts(pod)
+		}
+		f.end = uncordons
 	}
 	return f
 }

@@ -42,7 +42,6 @@ func Scenarios() []sandbox.Scenario {
 		kubeletRestart(),
 		kubeletHole(),
 		nodeMadeAgain(),
-		kubeletHoleRepaired(),
 		kubeletHoleStopped(),
 		KubeletKills(76),
 		managerRestarts(),

@@ -352,15 +352,6 @@ func speaking() []guard {
 			Breaks:   []breaks.Break{"internal/rules requiresWord: return false"},
 			Expect:   []string{"unpublish-while-staged", "is told that moorage-node does not answer"},
 		},
-		{
-			Scenario: "kubelet-hole-repaired",
-			Rule:     "I3: what may be unstaged is not put back into volumesAttached",
-			Breaks: []breaks.Break{
-				"internal/rules detachPlan.report: if node.MayBeUnstaged(p.volume.ID) && va != nil { p.add(Step{Do: Report, Node: place.Node, NodeUID: node.UID, Attachment: va.Name, UID: va.UID, Version: va.Version}); return }",
-				"internal/protocol Memory.beginReport: if t.Sent.Do == 0 && s.Node(t.Step.Node).MayBeUnstaged(t.Step.Volume) { return t.confirm() }",
-			},
-			Expect: []string{"worker-2 says that it has unstaged the volume"},
-		},
 	}
 }
 

@@ -34,7 +34,7 @@ func MoorageNode(node string) string { return moorageNode + "-" + node }
 // the node's CSI plugin. It looks every second, since the kernel does not report changed files.
 func agentComponent(s *site, node string) component {
 	root := filepath.Join(s.nodes, node)
-	agent := component{
+	return realAgent(s, component{
 		name: MoorageNode(node), command: moorageNode, node: node, restart: true,
 		args: []string{
 			"--kubeconfig=" + s.kubeconfig(MoorageNode(node)),
@@ -43,11 +43,7 @@ func agentComponent(s *site, node string) component {
 			"--boot-id-file=" + s.bootFile(node),
 			"--rescan=1s",
 		},
-	}
-	if s.options.Repairs {
-		agent.args = append(agent.args, "--repair", "--unstage-timeout=10s")
-	}
-	return realAgent(s, agent)
+	})
 }
 
 // agents lists the moorage-nodes, none where the shape has none.

@@ -20,7 +20,6 @@ type Badness struct {
 	ForGood   bool `json:",omitempty"` // refusals last to the end
 	Leases    bool `json:",omitempty"` // the judge also counts the times of rules of force from Leases
 	Forgetful bool `json:",omitempty"` // starting kubelets don't find all staged volumes: no fact in the API shows it
-	Repairs   bool `json:",omitempty"` // moorage-node unstages forgotten volumes, by a policy with repairStaged
 	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
 	Wherever  bool `json:",omitempty"` // some of these leave their node to the controller
 	Detached  bool `json:",omitempty"` // some ask for their volumes to be at no node, and some have parameters
@@ -45,7 +44,6 @@ var badness = []struct {
 	{"leases", true, func(b *Badness) { b.Leases = true }},
 	{"forgetful", false, func(b *Badness) { b.Forgetful = true }},
 	{"spoken", false, func(b *Badness) { b.Forgetful, b.Spoken = true, true }}, // one run in sixteen
-	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
 	{"asked", true, func(b *Badness) { b.Asked = true }},
 	{"gaps", false, func(b *Badness) { b.Gaps = true }},                        // about one run in nine
 	{"wherever", false, func(b *Badness) { b.Asked, b.Wherever = true, true }}, // one run in 32

@@ -139,7 +139,6 @@ func ConfigFor(seed uint64) Config {
 	}
 	c.NoAttach = !c.Cooperative && (seed%8 == 4 || seed%32 == 5 || seed%32 == 7 || seed%64 == 22)
 	c.Conflicts = !c.Cooperative && (seed%32 == 11 || seed%32 == 13)
-	c.Repairs = c.Spoken && seed%32 == 31
 	c.Gaps = !c.Cooperative && (seed%32 == 7 || seed%64 == 35 || seed%16 == 2)
 	return c
 }
@@ -181,7 +180,7 @@ const fencedCondition = "fenced.moorage.dev/sim"
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, RepairStaged: s.config.Repairs, UnpublishFences: s.config.UnpublishFences}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, UnpublishFences: s.config.UnpublishFences}
 	if s.config.Fences {
 		policy.FencedCondition = fencedCondition
 	}

@@ -429,13 +429,6 @@ func (j *Judge) inTheWay(w *World, at At, others []ledger.NodeName) []ledger.Nod
 	return list
 }
 
-// unstages: no volume is unstaged while it is published for a pod.
-func (j *Judge) unstages(m *Machine, v ledger.VolumeID) {
-	if pods := m.Mounts[v]; len(pods) > 0 {
-		j.fault("%s is unstaged at %s, where it is mounted for %s", v, m.ID, pods[0])
-	}
-}
-
 func (w *World) uses(at At) bool {
 	for _, m := range w.Machines {
 		if m.Node == at.Node && m.Uses(at.Volume) {

@@ -21,8 +21,8 @@ type Machine struct {
 	Cut bool
 	// Replaced: another machine has its node's name. Its attachments are out of reach.
 	Replaced bool
-	// Boots counts its power-ons: each has another bootID. Starts counts its kubelet's starts.
-	Boots, Starts int
+	// Boots counts its power-ons: each has another bootID.
+	Boots int
 	// Zone is its kubelet's Node's zone; empty: none.
 	Zone string
 	// NoBoot and NoUUID have its kubelet never report a bootID, or a systemUUID.
@@ -34,8 +34,6 @@ type Machine struct {
 	// Staged are the staged volumes, sorted: all published ones, and those between their last NodeUnpublish
 	// and NodeUnstage.
 	Staged []ledger.VolumeID
-	// Recorded are the staged volumes whose records its kubelet has written since it began; sorted.
-	Recorded []ledger.VolumeID
 	// Left are the volumes with a record of an earlier boot on its disk, and nothing staged; sorted. Empty
 	// without LeavesRecords.
 	Left         []ledger.VolumeID
@@ -43,9 +41,6 @@ type Machine struct {
 	// Stuck are staged volumes that can't be unpublished or unstaged, until the
 	// power goes.
 	Stuck []ledger.VolumeID
-	// Calls are the volumes with a call of moorage-node to unstage them, still staged; sorted. They outlive
-	// the caller, until the power goes.
-	Calls []ledger.VolumeID
 	// Renewed is its kubelet's last Lease renewal; zero: never. Streak is the first renewal of its gapless
 	// series, and Before the last one before that series.
 	Renewed, Streak, Before time.Time
@@ -57,7 +52,7 @@ type Machine struct {
 
 // AddMachine adds a powered machine with a started kubelet that has found nothing.
 func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
-	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1, Starts: 1}
+	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1}
 	m.wipe()
 	m.Process = Process{Up: true, Linked: true, Synced: true}
 	w.Machines[id] = m
@@ -66,7 +61,6 @@ func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
 
 func (m *Machine) wipe() {
 	m.Containers, m.Mounts, m.Staged, m.Stuck = map[string]bool{}, map[ledger.VolumeID][]string{}, nil, nil
-	m.Calls, m.Recorded = nil, nil
 }
 
 func (m *Machine) clone() *Machine {
@@ -102,7 +96,7 @@ func (m *Machine) PowerOff() {
 	}
 	m.Powered = false
 	m.Process.Up = false
-	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
+	m.Agent = Agent{Runs: m.Agent.Runs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 	m.wipe()
 }
 
@@ -135,7 +129,7 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 		return false
 	}
 	if len(m.Mounts[v]) == 0 { // the kubelet stages it, or stages it again
-		m.Recorded, m.Left = include(m.Recorded, v, ledger.VolumeID.Compare), exclude(m.Left, v)
+		m.Left = exclude(m.Left, v)
 	}
 	m.Staged = include(m.Staged, v, ledger.VolumeID.Compare)
 	m.Mounts = withList(m.Mounts, v, include(m.Mounts[v], pod, cmp.Compare[string]))
@@ -160,13 +154,8 @@ func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	if slices.Contains(m.Stuck, v) || len(m.Mounts[v]) > 0 {
 		return false
 	}
-	m.unstaged(v)
+	m.Staged, m.Left = exclude(m.Staged, v), exclude(m.Left, v)
 	return true
-}
-
-// unstaged notes that a volume has neither a staged mount nor a record left.
-func (m *Machine) unstaged(v ledger.VolumeID) {
-	m.Staged, m.Recorded, m.Left = exclude(m.Staged, v), exclude(m.Recorded, v), exclude(m.Left, v)
 }
 
 // RemoveRecord has a person remove an earlier boot's record of a volume.

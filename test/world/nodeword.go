@@ -4,14 +4,12 @@ package world
 
 import (
 	"slices"
-	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes its findings at the
-// read version; anything may happen in between. With Repairs it carries out orders to unstage volumes (see
-// repair.go).
+// read version; anything may happen in between.
 //
 // It leaves out the causes by which the real one misses a volume: mounts in their own namespaces, and raw
 // devices.
@@ -25,30 +23,8 @@ type Agent struct {
 	// Torn are the volumes with half-written records in their staging folders: the folder's name gives the
 	// volume, and a mount there says that it is staged. It is replaced, never changed.
 	Torn []ledger.VolumeID
-	// Uncallable: the driver's socket is away.
-	Uncallable bool
-	// Repairs: it may unstage volumes.
-	Repairs bool
 	// Found are its unwritten findings; nil: none. It is replaced, never changed.
 	Found *ledger.NodeWord
-
-	// Object is the UID of the NodeVolumes that it has read, and Before the highest order number that it
-	// found there first, of unknown age.
-	Object string
-	Before int64
-	// Since is when it first read the last order, and Number that order's.
-	Since  time.Time
-	Number int64
-	// Answers are its answers to orders, in the order of their volumes. The list is replaced, never
-	// changed.
-	Answers []ledger.UnstageAnswer
-	// Open are the volumes with a known call, its own or an earlier process's, after which the driver
-	// has not said that nothing is left; sorted.
-	Open []ledger.VolumeID
-	// Doing is the order of the call that Found announces, written or not; Doing.Number 0: none. Written:
-	// it was. Called: it has called.
-	Doing           ledger.UnstageOrder
-	Written, Called bool
 }
 
 // Word is a node's written moorage-node report.
@@ -58,15 +34,14 @@ func (w *World) Word(n ledger.NodeName) (ledger.NodeWord, bool) {
 
 // CanLook says whether a machine's moorage-node would find something new. A mounted volume is also staged.
 func (w *World) CanLook(m *Machine) bool {
-	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil || m.Agent.Doing.Number > 0 {
+	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil {
 		return false
 	}
 	old, spoken := w.Word(m.Node)
-	next := *m
-	found := w.found(&next)
+	found := w.found(m)
 	return !spoken || old.Looked != found.Looked || old.NodeUID != found.NodeUID || old.BootID != found.BootID ||
-		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || old.Whole != found.Whole || !slices.Equal(old.Unread, found.Unread) || !slices.Equal(old.Has, found.Has) ||
-		!slices.Equal(old.Mounted, found.Mounted) || !slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
+		old.Whole != found.Whole || !slices.Equal(old.Unread, found.Unread) || !slices.Equal(old.Has, found.Has) ||
+		!slices.Equal(old.Mounted, found.Mounted) || !slices.Equal(old.Forgotten, found.Forgotten)
 }
 
 // Look has the moorage-node of a machine read its object, and then look.
@@ -78,24 +53,16 @@ func (w *World) Look(m *Machine) bool {
 	return true
 }
 
-// found are a moorage-node's findings, with its answers to the orders that it has read.
+// found are a moorage-node's findings.
 func (w *World) found(m *Machine) *ledger.NodeWord {
 	node, _ := w.Node(m.Node)
 	old, _ := w.Word(m.Node)
 	found := ledger.NodeWord{
 		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
-		Look: old.Look, Looked: old.Look, Has: m.told(), Whole: !m.Agent.Blind, Unread: m.unread(), Repairs: m.Agent.Repairs, Orders: old.Orders,
+		Look: old.Look, Looked: old.Look, Has: m.told(), Whole: !m.Agent.Blind, Unread: m.unread(),
 	}
 	found.Forgotten = m.forgotten()
 	found.Mounted = slices.DeleteFunc(slices.Clone(found.Has), func(v ledger.VolumeID) bool { return !slices.Contains(m.Staged, v) })
-	if m.Agent.Repairs { // else nothing asks for it
-		found.KubeletStarted, found.Repairable = int64(m.Starts), found.Forgotten
-	}
-	w.readOrders(m, old)
-	found.Answers = m.Agent.Answers
-	if m.Agent.Doing.Number > 0 {
-		found.Answers = answered(found.Answers, ledger.UnstageAnswer{Volume: m.Agent.Doing.Volume, Number: m.Agent.Doing.Number, Result: ledger.UnstageCalling, Unanswered: true})
-	}
 	return &found
 }
 
@@ -135,7 +102,7 @@ func (m *Machine) forgotten() []ledger.VolumeID {
 }
 
 // Write has a machine's moorage-node write its findings. If the object has changed since the read, it looks
-// again, and begins nothing by the order that it has read.
+// again.
 func (w *World) Write(m *Machine) bool {
 	found := m.Agent.Found
 	if found == nil || !m.Agent.Runs {
@@ -148,32 +115,21 @@ func (w *World) Write(m *Machine) bool {
 		first := *found
 		first.UID = w.UID()
 		w.Put(first)
-		m.Agent.Object, m.Agent.Before = first.UID, 0
 	case exists && now.UID == found.UID && now.Version == found.Version:
 		w.Put(*found)
-		m.Agent.announced(found)
-		return true
 	}
-	m.Agent.Doing = ledger.UnstageOrder{}
 	return true
 }
 
-// Speak has a machine's moorage-node look and write at once, and carry out its orders.
-func (w *World) Speak(m *Machine) bool {
-	did := w.Look(m) && w.Write(m)
-	did = w.Call(m) || did
-	for _, v := range m.Calls {
-		did = w.Unstages(m, v) || w.FailsToUnstage(m, v) || did
-	}
-	return did
-}
+// Speak has a machine's moorage-node look and write at once.
+func (w *World) Speak(m *Machine) bool { return w.Look(m) && w.Write(m) }
 
-// StopAgent ends a machine's moorage-node: its report stays, with its calls.
+// StopAgent ends a machine's moorage-node: its report stays.
 func (m *Machine) StopAgent() {
-	m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
+	m.Agent = Agent{Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 }
 
-// askNode asks for a fresh look, or writes orders to unstage volumes.
+// askNode asks for a fresh look.
 func (w *World) askNode(r Request) Answer {
 	word, exists := w.Word(ledger.NodeName(r.Key))
 	switch {
@@ -184,11 +140,6 @@ func (w *World) askNode(r Request) Answer {
 	case r.Look > ledger.MaxNumber:
 		return Answer{Code: Forbidden}
 	}
-	if r.Do != WithdrawUnstage {
-		word.Look = r.Look
-	}
-	if r.Do != AskNode {
-		word.Orders = r.Orders
-	}
+	word.Look = r.Look
 	return answer(w.Put(word))
 }

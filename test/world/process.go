@@ -83,8 +83,6 @@ func (k Kubelet) Kill() { k.Up = false }
 // found if World.Forgetful is set.
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
-	k.m.Starts++
-	k.m.Recorded = nil
 	old := *k.Process
 	*k.Process = Process{Up: true, Linked: old.Linked, Broken: old.Broken}
 	for _, v := range k.m.Staged {

@@ -28,8 +28,6 @@ const (
 	DecideTicket      = protocol.DecideTicket
 	DropTicket        = protocol.DropTicket
 	AskNode           = protocol.AskNode
-	OrderUnstage      = protocol.OrderUnstage
-	WithdrawUnstage   = protocol.WithdrawUnstage
 )
 
 // The requests of other components.
@@ -83,7 +81,6 @@ type Request struct {
 	Interruptions      int64
 	YieldingSince      int64
 	Look               int64
-	Orders             []ledger.UnstageOrder
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
 	// Manager: kube-controller-manager's request, which is not judged.
@@ -122,7 +119,7 @@ func kindOf(k protocol.Kind) Kind {
 func Sent(r protocol.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == GetObject && sent.Kind == Pods:
@@ -146,7 +143,7 @@ func SentPatch(read ledger.NodeState, p protocol.NodePatch) Request {
 // Adds says whether a late request has no precondition that fails by itself, or adds something unknown to
 // other requests' preconditions: the controller waits until it must be over.
 func (r Request) Adds() bool {
-	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
+	return r.Do == CreateAttachment || r.Do == PatchNode && r.Patch.Adds()
 }
 
 // Detaches says whether a request takes a volume from a node without a precondition that fails when it

@@ -48,7 +48,7 @@ func (w *World) serve(r Request) Answer {
 		return w.serveTicket(r)
 	case RemovePod, BindPod, FinishPod:
 		return w.servePod(r)
-	case AskNode, OrderUnstage, WithdrawUnstage:
+	case AskNode:
 		return w.askNode(r)
 	case ReportUse:
 		return w.reportUse(r)

@@ -61,7 +61,7 @@ to do. */}}
   "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "port 8080" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "port 10259" "--extender-listen" "extender.enabled" "--extender-client-names" "extender.clientNames")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "the Secret moorage-webhook-tls" "--tls-private-key-file" "the Secret moorage-webhook-tls")
-  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "port 8080" "--repair" "node.repair") -}}
+  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "port 8080") -}}
 {{- range $component, $flags := $taken -}}
 {{- range (get $.Values $component).extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}

@@ -416,11 +416,6 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 				"node %s, volume %s of driver %s: %s", node, cmp.Or(has.Volume, "(unknown)"), cmp.Or(has.Driver, "(unknown)"), has.Oddity()))
 		}
 	}
-	for _, call := range word.Unanswered {
-		list = append(list, found(Warning, cmp.Or(call.Message, node+": no message"),
-			"See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/modes.md#moorage-node has why nothing else ends the call.",
-			"driver %s has not answered the call to unstage volume %s at node %s: the volume neither leaves that node nor goes back to it", call.Driver, call.Volume, node))
-	}
 	const fix = "See that moorage-node runs there, and what its log says: `kubectl get pods -A -o wide -l app.kubernetes.io/component=node`. docs/operate/modes.md#moorage-node has what depends on it."
 	switch word.State {
 	case facts.WordSpeaks:

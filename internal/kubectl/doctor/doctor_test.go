@@ -423,8 +423,6 @@ func TestFindings(t *testing.T) {
 		{"no limit", "slots", Warning, "states no limit", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
 		}},
-		{"a call to unstage without an answer", "node-volumes", Warning, "driver disk.example.com has not answered the call to unstage volume vol-1 at node worker-1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageFailed)) }},
-		{"a call to unstage under way, or left by a moorage-node that ended", "node-volumes", Warning, "driver disk.example.com has not answered the call to unstage volume vol-1 at node worker-1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageCalling)) }},
 		{"a forgotten volume", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) { world(e, forgets) }},
 		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -600,14 +598,6 @@ func forgets(o *facts.Objects) {
 	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
 	o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
 		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
-}
-
-// hangs has the node report an unanswered unstage call for a volume that is not found any more.
-func hangs(result v1alpha1.UnstageResult) func(*facts.Objects) {
-	return func(o *facts.Objects) {
-		o.PersistentVolumes = []*corev1.PersistentVolume{volume("vol-1")}
-		o.NodeVolumes[0].Status.Unstaged = []v1alpha1.NodeUnstaged{{Driver: "disk.example.com", Handle: "vol-1", Number: 2, Result: result, Unanswered: true, Message: "no answer within 2m0s"}}
-	}
 }
 
 // outlives has the node report that an attached volume is mounted for a pod.

@@ -44,7 +44,7 @@ type Slots struct {
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
 	// Leftovers counts the driver's volumes that need a person's attention by the node's own report: see
-	// NodeHas and UnansweredCall. Word is the state of moorage-node's report where it is not current.
+	// NodeHas. Word is the state of moorage-node's report where it is not current.
 	Leftovers int32  `json:"leftovers,omitempty"`
 	Word      string `json:"word,omitempty"`
 }
@@ -82,11 +82,6 @@ func (w *World) ListSlots() []Slots {
 			}
 			for i := range word.Has {
 				if word.Has[i].Driver == d.Name {
-					slots.Leftovers++
-				}
-			}
-			for i := range word.Unanswered {
-				if word.Unanswered[i].Driver == d.Name {
 					slots.Leftovers++
 				}
 			}

@@ -25,8 +25,6 @@ type NodeWord struct {
 	// Has are the node's volumes that need a person's attention. It is empty where the report is from
 	// another boot, with mounts that are gone.
 	Has []NodeHas `json:"has,omitempty"`
-	// Unanswered are the volumes with an unanswered unstage call there.
-	Unanswered []UnansweredCall `json:"unanswered,omitempty"`
 	// Unread names the unreadable parts: volumes that are not listed may be there then.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -62,15 +60,6 @@ type NodeHas struct {
 	NoAttachment bool `json:"noAttachment,omitempty"`
 }
 
-// UnansweredCall is a call of moorage-node to unstage a volume that the driver has not answered with
-// success: it may still take effect.
-type UnansweredCall struct {
-	Driver string `json:"driver"`
-	Volume string `json:"volume"`
-	// Message is moorage-node's last message about it.
-	Message string `json:"message,omitempty"`
-}
-
 // Odd says whether it needs a person's attention.
 func (x *NodeHas) Odd() bool { return x.Leaked || len(x.PodsGone) > 0 || x.NoAttachment }
 
@@ -93,28 +82,7 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 			out.Has = append(out.Has, has)
 		}
 	}
-	out.Unanswered = w.unansweredOf(name, object)
 	return out
-}
-
-// unansweredOf are the unanswered calls of a node's moorage-node in this boot.
-func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes) []UnansweredCall {
-	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, object) {
-		return nil
-	}
-	var list []UnansweredCall
-	for _, a := range object.Status.Unstaged {
-		if !a.Unanswered && a.Result != v1alpha1.UnstageCalling {
-			continue
-		}
-		id := ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}
-		call := UnansweredCall{Driver: a.Driver, Volume: id.String(), Message: a.Message}
-		if known := w.Snapshot.Volume(id); known != nil {
-			call.Volume, _ = w.named(known)
-		}
-		list = append(list, call)
-	}
-	return list
 }
 
 // agentMissing says whether moorage-node has pods in this cluster, but none that is ready at a node. Where
@@ -244,7 +212,7 @@ func (w *World) asHeard(r rules.Reason) rules.Reason {
 	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
 		return r
 	}
-	if heard := v.Hold.Reason; heard == rules.StagedAtNode || heard == rules.UnstageUnanswered || heard == rules.InUseUnknown {
+	if heard := v.Hold.Reason; heard == rules.StagedAtNode || heard == rules.InUseUnknown {
 		r.Code = heard
 	}
 	return r

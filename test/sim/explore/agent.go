@@ -29,52 +29,29 @@ func (s *state) agentMoves(list []move) []move {
 				s.machine(n).StopAgent()
 			}})
 		}
-		list = s.repairMoves(list, n)
+		if m.Agent.Found != nil && s.anew < s.config.Anew { // else nothing is lost
+			list = append(list, move{name + "'s moorage-node begins anew", false, func(s *state) {
+				s.anew++
+				s.machine(n).StopAgent()
+				s.machine(n).Agent.Runs = true
+			}})
+		}
+		if _, spoken := s.w.Word(node(n)); spoken && s.erased < s.config.Erased {
+			list = append(list, move{"somebody deletes the NodeVolumes of " + name, false, func(s *state) {
+				s.erased++
+				s.w.Drop(world.NodeWords, name)
+			}})
+		}
 		for _, v := range m.Left {
-			if len(m.Mounts[v]) == 0 && !s.config.Repairs {
+			if len(m.Mounts[v]) == 0 {
 				list = append(list, move{"the record of " + v.Handle + " is removed by hand at " + name, true, func(s *state) { s.machine(n).RemoveRecord(v) }})
 			}
 		}
 		for _, v := range m.Staged {
-			if s.forgotten(n, v) && !s.config.Repairs {
+			if s.forgotten(n, v) {
 				list = append(list, move{v.Handle + " is unmounted by hand at " + name, true, func(s *state) { s.machine(n).Unstage(v) }})
 			}
 		}
-	}
-	return list
-}
-
-// repairMoves are the outcomes of orders to unstage volumes. A call is the driver's, and takes effect at
-// any time.
-func (s *state) repairMoves(list []move, n int) []move {
-	m, name := s.machine(n), string(node(n))
-	if !s.config.Repairs {
-		return list
-	}
-	if m.Agent.Written && !m.Agent.Called {
-		list = append(list, move{name + "'s moorage-node calls the driver, or not", true, func(s *state) { s.w.Call(s.machine(n)) }})
-	}
-	if m.Agent.Called && s.hung < s.config.Hangs {
-		list = append(list, move{name + "'s moorage-node gives its call up", false, func(s *state) {
-			s.hung++
-			s.w.GiveUp(s.machine(n))
-		}})
-	}
-	for _, v := range m.Calls {
-		list = append(list, move{v.Handle + " is unstaged by the driver at " + name, true, func(s *state) { s.w.Unstages(s.machine(n), v) }})
-	}
-	if s.anew < s.config.Anew {
-		list = append(list, move{name + "'s moorage-node begins anew", false, func(s *state) {
-			s.anew++
-			s.machine(n).StopAgent()
-			s.machine(n).Agent.Runs = true
-		}})
-	}
-	if _, spoken := s.w.Word(node(n)); spoken && s.erased < s.config.Erased {
-		list = append(list, move{"somebody deletes the NodeVolumes of " + name, false, func(s *state) {
-			s.erased++
-			s.w.Drop(world.NodeWords, name)
-		}})
 	}
 	return list
 }

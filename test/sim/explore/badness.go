@@ -117,14 +117,11 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 // badness encodes the possible and present faults.
 func (e *encoder) badness(s *state) {
 	c := s.config
-	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Hangs-s.hung), byte(c.Erased-s.erased), byte(c.Reboots-s.reboots))
+	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Erased-s.erased), byte(c.Reboots-s.reboots))
 	e.byte(byte(c.Stuck-s.stuck), byte(c.Silences-s.silences), byte(c.Broken-s.unready), byte(c.Remade-s.remade), byte(c.Vanished-s.vanished), byte(c.Renewals-s.renewals))
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(volumeSet(m.Stuck), volumeSet(m.Left))
-		if m.Agent.Repairs { // only then it matters
-			e.byte(volumeSet(m.Recorded))
-		}
 		e.bool(m.Process.Broken, m.Process.Registered)
 		if c.Leases {
 			e.lease(m.Node, m.Renewed.UnixMicro())

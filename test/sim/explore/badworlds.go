@@ -19,19 +19,9 @@ func Bad() []World {
 		{"a reboot that leaves records, the node's word required", rebooted(func(*Config) {})},
 		{"a reboot that leaves records, the node's word", rebooted(func(c *Config) { c.RequireWord = false })},
 		{"a reboot that leaves records, two leaders", rebooted(func(c *Config) { c.Leaders = 2 })},
-		{"one node, a reboot that leaves records, repaired", rebooted(func(c *Config) { c.OneNode, c.Repairs = true, true })},
-		{"one node, a forgotten mount, repaired, moorage-node anew", repaired(func(c *Config) { c.OneNode, c.Anew = true, 1 })},
-		{"one node, a forgotten mount, repaired, two leaders", repaired(func(c *Config) { c.OneNode, c.Leaders = true, 2 })},
-		{"one node, a forgotten mount, repaired, a call given up", repaired(func(c *Config) { c.OneNode, c.Hangs = true, 1 })},
-		{"one node, a forgotten mount, repaired, NodeVolumes deleted", repaired(func(c *Config) { c.OneNode, c.Erased = true, 1 })},
-		{"a forgotten mount, repaired", repaired(func(*Config) {})},
-		{"a forgotten mount, repaired, two leaders", repaired(func(c *Config) { c.Leaders = 2 })},
-		{"a forgotten mount, repaired, a call given up", repaired(func(c *Config) { c.Hangs = 1 })},
-		{"a forgotten mount, repaired, moorage-node anew", repaired(func(c *Config) { c.Anew = 1 })},
-		{"a forgotten mount, repaired, NodeVolumes deleted", repaired(func(c *Config) { c.Erased = 1 })},
-		{"a forgotten mount, repaired, NodeVolumes deleted and moorage-node anew", repaired(func(c *Config) { c.Erased, c.Anew = 1, 1 })},
-		{"a forgotten mount, repaired, a lost answer", repaired(func(c *Config) { c.LostAnswers = 1 })},
-		{"a forgotten mount, repaired, two leaders and moorage-node anew", repaired(func(c *Config) { c.Leaders, c.Anew = 2, 1 })},
+		{"a forgotten mount, the node's word required, moorage-node anew", spoken(func(c *Config) { c.Anew = 1 })},
+		{"a forgotten mount, the node's word required, NodeVolumes deleted", spoken(func(c *Config) { c.Erased = 1 })},
+		{"a forgotten mount, the node's word required, a lost answer", spoken(func(c *Config) { c.LostAnswers = 1 })},
 		{"a pod bound by others, a stuck unmount, without VolumeAttachments, two leaders", noAttach(func(c *Config) {
 			c.Placed, c.Foreign, c.Stuck = []int{0, 0}, []bool{true, false}, 1
 		})},
@@ -124,14 +114,6 @@ func shared(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Pods, c.Placed, c.Foreign, c.Deletable = [][]int{{1}}, []int{1}, []bool{false}, []bool{true}
 		c.Access = []ledger.Access{ledger.AccessMany}
-		change(c)
-	})
-}
-
-// repaired is a handover in which moorage-node unstages forgotten volumes by order.
-func repaired(change func(*Config)) Config {
-	return spoken(func(c *Config) {
-		c.Repairs = true
 		change(c)
 	})
 }

@@ -80,11 +80,8 @@ type Config struct {
 	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
-	// Repairs has them unstage forgotten volumes by order, instead of a person. Anew is how many of them
-	// may restart, Hangs how many driver calls they may give up, and Erased how many NodeVolumes are
-	// deleted.
-	Repairs             bool
-	Anew, Hangs, Erased int
+	// Anew is how many of them may restart, and Erased how many NodeVolumes are deleted.
+	Anew, Erased int
 	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
 	// which moorage-node takes for staged volumes until they are removed.
 	Reboots int
@@ -194,7 +191,7 @@ func Small() []World {
 		{"a Node made again, a shared volume, a stuck unmount", shared(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 1, true })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
-		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
+		{"one node, a forgotten mount, NodeVolumes deleted", spoken(func(c *Config) { c.OneNode, c.Erased = true, 1 })},
 	}
 }
 
@@ -319,7 +316,7 @@ func begin(c Config) *state {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, NetworkFence: ledger.NetworkFence{Class: "fence"}})
 	}
 	if c.RequireWord {
-		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true, RepairStaged: c.Repairs})
+		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true})
 	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {
@@ -354,7 +351,7 @@ func begin(c Config) *state {
 		}
 	}
 	for n := 1; n <= nodes && c.Agents && (n == 1 || !c.OneNode); n++ {
-		s.machine(n).Agent.Runs, s.machine(n).Agent.Repairs = true, c.Repairs
+		s.machine(n).Agent.Runs = true
 		s.w.Speak(s.machine(n))
 	}
 	s.look()

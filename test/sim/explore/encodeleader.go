@@ -105,14 +105,9 @@ func (e *encoder) nodeRecord(s *state, snapshot ledger.Snapshot, n *ledger.Node)
 		e.bool(f.Void)
 	}
 	e.word(n.Word)
-	e.bool(n.AskedAt.IsZero(), s.leader != nil && s.leader.memory.Heard(n.Name))
+	e.bool(n.AskedAt.IsZero())
 	e.look(n.Name, n.NextNumber())
 	for i := range s.config.Access {
-		_, _, why := n.UnstageFailures(volume(i + 1))
-		e.text(why)
-		made, next := n.Calls(volume(i + 1))
-		e.look(n.Name, made)
-		e.look(n.Name, next)
 		if v := snapshot.Volume(volume(i + 1)); v != nil {
 			for _, b := range v.NodeVolume(n.Name).SawUnknown() {
 				e.text(b.BootID)
@@ -199,7 +194,6 @@ func (e *encoder) ops(l *leader, list []op) {
 			e.request(*o.late)
 		}
 		e.task(o.task)
-		e.bool(l.memory.ShowsOrders(o.task))
 	}
 }
 
@@ -262,7 +256,7 @@ func (e *encoder) step(s rules.Step) {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
 	e.look(s.Node, s.Number)
-	if s.Do == rules.AskNode || s.Do == rules.OrderUnstage || s.Do == rules.WithdrawUnstage {
+	if s.Do == rules.AskNode {
 		e.version(theWord+object(nodeIndex(s.Node)), s.Word.Version)
 		e.look(s.Node, max(s.Word.Look, s.Word.Looked))
 	}
@@ -301,14 +295,10 @@ func (e *encoder) request(r world.Request) {
 			h.Hold.Version = ""
 			e.hold(r.Volume, h.Hold)
 		}
-	case world.AskNode, world.OrderUnstage, world.WithdrawUnstage:
+	case world.AskNode:
 		e.text(string(r.Node))
 		e.version(theWord+object(nodeIndex(r.Node)), r.Version)
 		e.look(r.Node, r.Look)
-		e.byte(byte(len(r.Orders)))
-		for _, o := range r.Orders {
-			e.order(r.Node, o)
-		}
 	case world.CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
 		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)

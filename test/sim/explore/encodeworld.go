@@ -170,44 +170,13 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.look(w.Node, w.Look)
 	e.look(w.Node, w.Looked)
 	e.uid(theWord+object(nodeIndex(w.Node)), w.UID)
-	e.byte(volumeSet(w.Mounted), volumeSet(w.Forgotten), byte(w.KubeletStarted), byte(len(w.Orders)))
-	e.bool(w.Repairs)
-	for _, o := range w.Orders {
-		e.order(w.Node, o)
-	}
-	e.answers(w.Node, w.Answers)
-}
-
-func (e *encoder) order(n ledger.NodeName, o ledger.UnstageOrder) {
-	e.text(o.Volume.Handle)
-	e.look(n, o.Number)
-	if o.Number > 0 {
-		e.byte(o.BootID[len(o.BootID)-1], byte(o.KubeletStarted))
-	}
-}
-
-// answers writes a moorage-node's answers to orders.
-func (e *encoder) answers(n ledger.NodeName, list []ledger.UnstageAnswer) {
-	e.byte(byte(len(list)))
-	for _, a := range list {
-		e.text(a.Volume.Handle)
-		e.look(n, a.Number)
-		e.byte(byte(a.Result))
-		e.bool(a.Unanswered)
-		e.text(a.Why)
-	}
+	e.byte(volumeSet(w.Mounted), volumeSet(w.Forgotten))
 }
 
 // agent writes the memory of a machine's moorage-node.
 func (e *encoder) agent(m *world.Machine) {
-	a := &m.Agent
-	e.bool(a.Runs, a.Written, a.Called)
-	e.uid(theWord+object(nodeIndex(m.Node)), a.Object)
-	e.byte(volumeSet(a.Open), volumeSet(m.Calls), byte(m.Starts))
-	e.look(m.Node, a.Before)
-	e.order(m.Node, a.Doing)
-	e.answers(m.Node, a.Answers)
-	e.word(a.Found)
+	e.bool(m.Agent.Runs)
+	e.word(m.Agent.Found)
 }
 
 // look leaves room for the rank of a node's question number; 0: none.

@@ -77,7 +77,7 @@ func (s *state) late(r *world.Request) bool {
 	case world.DecideTicket, world.DropTicket:
 		t, exists := s.w.Ticket(world.TicketKey(r.Key))
 		return !exists || t.UID != r.UID || t.Version != r.Version
-	case world.AskNode, world.OrderUnstage, world.WithdrawUnstage:
+	case world.AskNode:
 		word, _ := s.w.Word(r.Node)
 		return word.Version != r.Version
 	case world.RemovePod:
@@ -111,8 +111,6 @@ func requestName(r *world.Request) string {
 		return "deletion of attachment " + r.Key[:8]
 	case world.DecideTicket:
 		return "ticket " + r.Key + " " + r.Phase.String()
-	case world.OrderUnstage, world.WithdrawUnstage:
-		return fmt.Sprintf("%s of %s at %s", r.Do, r.Volume.Handle, r.Node)
 	}
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }

@@ -189,7 +189,7 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":    {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut asked sent left", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":    {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew erased reboots cut asked sent left", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader":   {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":    {"volumes nodes tickets", nil},
 		"rules.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
@@ -203,8 +203,8 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
-		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Uncallable": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Left Stuck Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
+		"world.Agent":   {"Runs Found", map[string]string{"Blind": never, "Unread": never, "Torn": never}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -228,7 +228,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Look YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
 			"Decided": never, "InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -237,14 +237,13 @@ func flowFields() map[string]fields {
 			"In": "it follows from Changes",
 		}},
 		"protocol.Change": {"Volume Add Rule WhileReady", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
-		"protocol.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
-		"protocol.Memory": {"confirmed heard orders", map[string]string{
+		"protocol.Memory": {"confirmed", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"tookOver": "a leader that decides has done so",
 		}},
-		"protocol.Task":    {"Step Ticket Proofs Commit TookOver Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
+		"protocol.Task":    {"Step Ticket Proofs Commit TookOver Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
 		"protocol.ReadOf":  {"Kind Key All", nil},
-		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes"}},
+		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes"}},
 		"rules.Verdict":    {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"rules.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
@@ -291,13 +290,9 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Mounted Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "Unlisted": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
-		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
-		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
-		"ledger.call":          {"volume number next", map[string]string{"boot": "whether it counts is in the key"}},
-		"ledger.attempt":       {"volume why", map[string]string{"failures": noTime, "at": noTime}},
-		"ledger.TicketID":      {"Name", map[string]string{"Namespace": same}},
-		"ledger.VolumeID":      {"Handle", map[string]string{"Driver": same}},
+		"ledger.NodeWord": {"UID Version NodeUID BootID Look Looked Has Mounted Forgotten", map[string]string{"Node": position, "Whole": "they see all there is", "Unread": never, "Unlisted": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
+		"ledger.TicketID": {"Name", map[string]string{"Namespace": same}},
+		"ledger.VolumeID": {"Handle", map[string]string{"Driver": same}},
 	}
 }
 
@@ -330,7 +325,7 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread last Word AskedAt calls attempts FencedAt", map[string]string{
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread last Word AskedAt FencedAt", map[string]string{
 			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "MachineAt": same, "CutBefore": never, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event", "counted": "it follows from the rest",
 		}},

@@ -22,7 +22,7 @@ type state struct {
 	// The failures so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
-	muted, anew, hung, erased, reboots         int
+	muted, anew, erased, reboots               int
 	renewals                                   int
 	asked                                      uint8                       // tickets written by users, as a set
 	sent                                       [len(uids) - 1]binding      // of each pod
