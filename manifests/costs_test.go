@@ -229,9 +229,7 @@ func grownNodeVolumes(n int, prefix string) runtime.Object {
 	out := &v1alpha1.NodeVolumes{ObjectMeta: grownMeta(n, prefix)}
 	for i := range n {
 		handle := fmt.Sprint(i)
-		out.Spec.Unstage = append(out.Spec.Unstage, v1alpha1.NodeUnstage{Driver: "d", Handle: handle, Number: 1})
 		out.Status.Volumes = append(out.Status.Volumes, v1alpha1.NodeVolume{Path: handle, Driver: "d", Handle: handle})
-		out.Status.Unstaged = append(out.Status.Unstaged, v1alpha1.NodeUnstaged{Driver: "d", Handle: handle, Number: 1})
 	}
 	return out
 }

@@ -3,12 +3,11 @@
 // Package nodevolumes reads a node's own facts about CSI volumes: its kubelet's records below its
 // folder (usually /var/lib/kubelet), the mounts there, and the kernel's file systems of volumes.
 //
-// It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no driver
-// (RemoveStaged alone removes the records of one volume). It never opens or asks about a mounted
-// volume, which may not answer. Folders are listed by their own entries, and a path of the mount table
-// is touched only on the way to a folder that is read, such as a disk of its own for pods. An
-// unreadable part is Unknown, with the reason, and never taken for unused. It keeps a bounded amount,
-// and a bound leaves open only the part that it cuts off.
+// It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no driver,
+// and never opens or asks about a mounted volume, which may not answer. Folders are listed by their own
+// entries, and a path of the mount table is touched only on the way to a folder that is read, such as a
+// disk of its own for pods. An unreadable part is Unknown, with the reason, and never taken for unused.
+// It keeps a bounded amount, and a bound leaves open only the part that it cuts off.
 //
 // The layout is Kubernetes 1.37.1's, pkg/volume/csi:
 //

@@ -211,7 +211,7 @@ func TestRead(t *testing.T) {
 			n.mount("pods/uid-b/volume-subpaths/pv/app/0")
 		}, "  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n" +
 			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-b/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
-		// It may be of that volume, which must not be unstaged then.
+		// It may be of that volume.
 		"a subpath's mount that is left of a forgotten volume": {func(n *node) {
 			n.stage("v")
 			n.mount("pods/uid-a/volume-subpaths/pv/app/0")

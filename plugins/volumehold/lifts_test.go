@@ -105,7 +105,7 @@ func lasting() []ledger.Code { return []ledger.Code{rules.TooManyVolumes} }
 func progress() []ledger.Code {
 	return []ledger.Code{
 		rules.NotGranted, rules.NoFreeWorker, rules.Attaching, rules.AttachFailed, rules.NotReported, rules.DetachFailed, rules.DetachUnanswered, rules.KeptByFinalizer,
-		rules.InUse, rules.InUseUnexplained, rules.StagedAtNode, rules.UnstageUnanswered, rules.InUseUnknown, rules.NodeUnreachable, rules.DetachDelayed, rules.NodeReplaced, rules.VolumeReplaced,
+		rules.InUse, rules.InUseUnexplained, rules.StagedAtNode, rules.InUseUnknown, rules.NodeUnreachable, rules.DetachDelayed, rules.NodeReplaced, rules.VolumeReplaced,
 	}
 }
 

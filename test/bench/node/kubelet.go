@@ -28,12 +28,7 @@ type kubelet struct {
 // pod has its service account's token mounted.
 func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
 	k := &kubelet{root: root, mounts: m}
-	if err := os.MkdirAll(filepath.Join(root, "pods"), 0o750); err != nil {
-		return nil, fmt.Errorf("the kubelet's folder: %w", err)
-	}
-	// The time of this file shows a kubelet's start.
-	socket := filepath.Join(root, "pod-resources", "kubelet.sock")
-	if err := errors.Join(m.share(root), os.MkdirAll(filepath.Dir(socket), 0o750), os.WriteFile(socket, nil, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "pods"), 0o750), m.share(root)); err != nil {
 		return nil, fmt.Errorf("the kubelet's folder: %w", err)
 	}
 	for i := range pods {
