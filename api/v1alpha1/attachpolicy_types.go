@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // AttachPolicy says how volumes of a driver are attached and detached. A policy with a storageClassName
@@ -263,6 +262,9 @@ type ForceDetachPolicy struct {
 
 	// afterUnreachable is how long after the node became unreachable, whether its pods are gone or not.
 	// Without unpublishFences only for nodes that are known to be dead by then: nothing fences them.
+	// The time does not run while more than 55% of the nodes of a zone, or of the cluster, and at least
+	// three, are unreachable: the network is likely to have failed, and pods at those nodes to run on. It
+	// begins anew when fewer are unreachable. Nodes that are known to be off or fenced do not count.
 	// Never, if absent.
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -270,18 +272,6 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
-
-	// maxUnreachable is how many nodes of a zone may be unreachable at once for
-	// afterUnreachable to detach from any of them: a share of the zone's nodes, such as
-	// 55%, which is asked of the whole cluster as well, and of more than two nodes only; or
-	// a number of nodes of a zone. Beyond that the network is likely to have failed, and
-	// pods at those nodes to run on. Then no time of afterUnreachable runs, and it begins
-	// anew when fewer are unreachable. Nodes that are known to be off or fenced do not
-	// count. 100% switches that off. Default 55%.
-	// +optional
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([0-9]|[1-9][0-9]|100)%$')",message="write maxUnreachable as a share such as 55%, up to 100%, or as a number of nodes, 1 or more"
-	MaxUnreachable *intstr.IntOrString `json:"maxUnreachable,omitempty"`
 
 	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
 	// no time forces a detach, as with kube-controller-manager's flag
@@ -322,7 +312,7 @@ type NetworkFencePolicy struct {
 
 	// afterUnreachable is how long after a node became unreachable a NetworkFence is made
 	// for it: its pods can't write to the driver's volumes from then on, whether they run or
-	// not. No fence is made while more nodes are unreachable than maxUnreachable permits;
+	// not. No fence is made while so many nodes are unreachable that forceDetach.afterUnreachable waits;
 	// below some 15 seconds it is not known yet how many fail together.
 	// Never, if absent: then only the NetworkFences count that others make.
 	// +optional

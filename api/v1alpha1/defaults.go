@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The defaults of an AttachPolicy.
@@ -14,9 +13,6 @@ const (
 	// DefaultAfterPodGone is the attach/detach controller's wait for an unmount
 	// (kubernetes pkg/controller/volume/attachdetach, 6 minutes).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultMaxUnreachable is the share of unreachable nodes above which forceDetach.afterUnreachable
-	// waits: kube-controller-manager's --unhealthy-zone-threshold.
-	DefaultMaxUnreachable = "55%"
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
 	// DefaultOperationTimeout is how long a ticket for one of attachFor or detachFor exists at
@@ -50,7 +46,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})
 	setDefault(&out.ForceDetach.AfterPodGone, &metav1.Duration{Duration: DefaultAfterPodGone})
-	setDefault(&out.ForceDetach.MaxUnreachable, &intstr.IntOrString{Type: intstr.String, StrVal: DefaultMaxUnreachable})
 	return out
 }
 

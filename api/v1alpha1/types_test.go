@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -130,7 +129,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			Slots:       &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
 			DetachDelay: &metav1.Duration{},
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
-				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
+				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute},
 			},
 			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/convert"
@@ -266,15 +265,6 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "unreachable for a moment", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: duration(time.Second)}
 		}, wants: []string{"spec.forceDetach.afterUnreachable", "1m or more"}},
-		{name: "as many unreachable as you like", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("100%") }},
-		{name: "no share unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("0%") }},
-		{name: "one unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("1") }},
-		{name: "none unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("0") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
-		{name: "more than all unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("101%") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
-		{name: "some unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("some") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
 		{name: "no workers", change: func(s *v1alpha1.AttachPolicySpec) { s.Workers = new(int32(0)) }, wants: []string{"spec.workers"}},
 		{name: "negative slots", change: func(s *v1alpha1.AttachPolicySpec) { s.Slots = &v1alpha1.SlotPolicy{Max: new(int32(-1))} },
 			wants: []string{"spec.slots.max"}},
@@ -439,11 +429,6 @@ func checkRefusal(t *testing.T, err error, wants []string) {
 			t.Errorf("the refusal %q does not say %q", err, want)
 		}
 	}
-}
-
-func unreachable(most string) *v1alpha1.ForceDetachPolicy {
-	value := intstr.Parse(most)
-	return &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}, MaxUnreachable: &value}
 }
 
 func operations(names ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation {

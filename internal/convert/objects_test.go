@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -224,17 +223,6 @@ func TestPolicy(t *testing.T) {
 	only := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}}})
 	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable == nil || *only.AfterUnreachable >= 0 {
 		t.Errorf("where only the taint forces: %+v", only)
-	}
-	for text, want := range map[string]ledger.MaxUnreachable{
-		"0%": {}, "55%": {Percent: 55}, "100%": {Percent: 100}, "7": {Percent: 100, Nodes: 7}, "1": {Percent: 100, Nodes: 1},
-		// An invalid bound is the strictest.
-		"0": {Percent: 100, Nodes: 1}, "-3": {Percent: 100, Nodes: 1}, "most": {}, "-1%": {}, "101%": {Percent: 100},
-	} {
-		most := intstr.Parse(text)
-		got := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{MaxUnreachable: &most}}})
-		if got.MaxUnreachable == nil || *got.MaxUnreachable != want {
-			t.Errorf("maxUnreachable %s is %+v, want %+v", text, got.MaxUnreachable, want)
-		}
 	}
 	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{
 		ledger.FieldDetachDelay:      {DetachDelay: minutes(0)},

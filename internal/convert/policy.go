@@ -4,12 +4,10 @@ package convert
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -41,7 +39,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 			never := time.Duration(-1)
 			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
 		}
-		fact.MaxUnreachable = maxUnreachable(spec.ForceDetach.MaxUnreachable)
 		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
 			fact.FencedCondition = *name
 		}
@@ -71,21 +68,6 @@ func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 		}
 	}
 	return set
-}
-
-// maxUnreachable makes a fact of a bound. A bound that no API server accepts is the strictest.
-func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
-	if most == nil {
-		return nil
-	}
-	if most.Type == intstr.Int {
-		return &ledger.MaxUnreachable{Percent: 100, Nodes: max(1, most.IntVal)}
-	}
-	percent, err := strconv.ParseUint(strings.TrimSuffix(most.StrVal, "%"), 10, 31)
-	if err != nil || !strings.HasSuffix(most.StrVal, "%") {
-		return &ledger.MaxUnreachable{}
-	}
-	return &ledger.MaxUnreachable{Percent: int32(min(percent, 100))}
 }
 
 // policyFields are a policy's set fields that its fact does not show by their values.

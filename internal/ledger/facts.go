@@ -464,16 +464,15 @@ type Policy struct {
 	MaxSlots         *int32
 	Headroom         int32
 	DetachDelay      time.Duration
-	AfterPodGone     *time.Duration  // nil: 6 minutes; negative: never
-	AfterUnreachable *time.Duration  // nil and negative: never
-	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
-	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
-	RepairStaged     bool            // moorage-node unstages volumes that a kubelet has forgotten
-	EmptyIsExclusive bool            // no access modes: one node at a time
-	LiveMigration    bool            // the driver may attach to two nodes
-	UnpublishFences  bool            // unpublish takes the machine's access away
-	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
-	NetworkFence     NetworkFence    // zero: none
+	AfterPodGone     *time.Duration // nil: 6 minutes; negative: never
+	AfterUnreachable *time.Duration // nil and negative: never
+	RequireNodeWord  bool           // without moorage-node's report a volume counts as in use
+	RepairStaged     bool           // moorage-node unstages volumes that a kubelet has forgotten
+	EmptyIsExclusive bool           // no access modes: one node at a time
+	LiveMigration    bool           // the driver may attach to two nodes
+	UnpublishFences  bool           // unpublish takes the machine's access away
+	FencedCondition  string         // the type of a Node's condition that is proof; empty: none
+	NetworkFence     NetworkFence   // zero: none
 	Workers          int
 	YieldNotice      *time.Duration // nil: rules.DefaultYieldNotice
 	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: rules.DefaultAfterNodeDeleted

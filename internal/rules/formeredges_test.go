@@ -186,34 +186,33 @@ func TestDisplacers(t *testing.T) {
 	}
 }
 
-// A policy's time stops for a volume at a node that is not Ready, while more nodes are unreachable than the
-// policy permits.
+// A policy's time stops for a volume at a node that is not Ready, while too many nodes are
+// unreachable.
 func TestBraked(t *testing.T) {
 	after := func(d time.Duration) *time.Duration { return &d }
-	few := ledger.MaxUnreachable{Percent: 100, Nodes: 1}
-	other := ledger.NodeState{Name: "other", UID: "o", Version: "1"}
+	many := []ledger.Event{ledger.NodeState{Name: "other", UID: "o", Version: "1"}, ledger.NodeState{Name: "another", UID: "a", Version: "1"}}
 	for name, test := range map[string]struct {
 		policy ledger.Policy
 		node   ledger.NodeName
 		facts  []ledger.Event
 		want   bool
 	}{
-		"a time":                    {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", []ledger.Event{other}, true},
-		"a time of no length":       {ledger.Policy{AfterUnreachable: after(0)}, "dead", []ledger.Event{other}, true},
-		"no time":                   {ledger.Policy{}, "dead", []ledger.Event{other}, false},
-		"never":                     {ledger.Policy{AfterUnreachable: after(never)}, "dead", []ledger.Event{other}, false},
-		"of a fence":                {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(time.Minute)}}, "dead", []ledger.Event{other}, true},
-		"of a fence, at once":       {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(0)}}, "dead", []ledger.Event{other}, true},
-		"of a fence, never":         {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(never)}}, "dead", []ledger.Event{other}, false},
-		"of a fence without a time": {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c"}}, "dead", []ledger.Event{other}, false},
-		"a time, and no class":      {ledger.Policy{NetworkFence: ledger.NetworkFence{After: after(time.Minute)}}, "dead", []ledger.Event{other}, false},
-		"the node is Ready":         {ledger.Policy{AfterUnreachable: after(time.Minute)}, "well", []ledger.Event{other}, false},
+		"a time":                    {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", many, true},
+		"a time of no length":       {ledger.Policy{AfterUnreachable: after(0)}, "dead", many, true},
+		"no time":                   {ledger.Policy{}, "dead", many, false},
+		"never":                     {ledger.Policy{AfterUnreachable: after(never)}, "dead", many, false},
+		"of a fence":                {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(time.Minute)}}, "dead", many, true},
+		"of a fence, at once":       {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(0)}}, "dead", many, true},
+		"of a fence, never":         {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(never)}}, "dead", many, false},
+		"of a fence without a time": {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c"}}, "dead", many, false},
+		"a time, and no class":      {ledger.Policy{NetworkFence: ledger.NetworkFence{After: after(time.Minute)}}, "dead", many, false},
+		"the node is Ready":         {ledger.Policy{AfterUnreachable: after(time.Minute)}, "well", many, false},
 		"few are unreachable":       {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", nil, false},
 	} {
-		test.policy.Name, test.policy.Version, test.policy.Driver, test.policy.MaxUnreachable = "p", "1", "d", &few
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append(test.facts, test.policy)...)
+		test.policy.Name, test.policy.Version, test.policy.Driver = "p", "1", "d"
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{test.policy}, test.facts...)...)
 		got := Braked(p.snapshot, p.volume, p.snapshot.Node(test.node))
-		if got.IsZero() == test.want || test.want && got.Over != few {
+		if got.On != test.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

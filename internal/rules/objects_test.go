@@ -5,7 +5,6 @@ package rules_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -239,12 +238,6 @@ func (s *script) policy(a args) {
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
-	}
-	if share, is := strings.CutSuffix(a.get("maxUnreachable", ""), "%"); is {
-		percent, _ := strconv.Atoi(share)
-		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: int32(percent)}
-	} else if n := a.number("maxUnreachable", 0); n > 0 {
-		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: int32(n)}
 	}
 	if name := a.get("fencedCondition", ""); name != "" {
 		p.FencedCondition = fencedPrefix + name

@@ -71,9 +71,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if p.AfterUnreachable == nil {
 		p.AfterUnreachable = all.AfterUnreachable
 	}
-	if p.MaxUnreachable == nil {
-		p.MaxUnreachable = all.MaxUnreachable
-	}
 	if p.YieldNotice == nil {
 		p.YieldNotice = all.YieldNotice
 	}
@@ -135,8 +132,7 @@ func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledg
 func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
 	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
-	most := maxUnreachable(a).Stricter(maxUnreachable(b))
-	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
+	a.AfterPodGone, a.AfterUnreachable = &gone, &unreachable
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	notice := max(yieldNotice(a), yieldNotice(b))
 	a.YieldNotice = &notice
@@ -186,10 +182,6 @@ func yieldNotice(p ledger.Policy) time.Duration {
 
 func afterUnreachable(p ledger.Policy) time.Duration {
 	return setOr(p.AfterUnreachable, never)
-}
-
-func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
-	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
 }
 
 // ticketsDeleted and ticketsLost are the times after which tickets end at a deleted node, and at a node

@@ -203,7 +203,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
 		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Uncallable": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
