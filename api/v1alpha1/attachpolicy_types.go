@@ -247,18 +247,23 @@ type SlotPolicy struct {
 	Headroom *int32 `json:"headroom,omitempty"`
 }
 
+// ForceDetachNever is the value of forceDetach.afterPodGone with that no time forces a detach.
+const ForceDetachNever = "Never"
+
 // ForceDetachPolicy says when a volume leaves a node that is not Ready without
 // the kubelet's word. A Ready node is never forced.
-// +kubebuilder:validation:XValidation:rule="!has(self.onlyOutOfService) || !self.onlyOutOfService || (!has(self.afterPodGone) && !has(self.afterUnreachable))",message="onlyOutOfService leaves no time to be set: leave out afterPodGone and afterUnreachable"
+// +kubebuilder:validation:XValidation:rule="!has(self.afterPodGone) || self.afterPodGone != 'Never' || !has(self.afterUnreachable)",message="afterPodGone: Never says that no time forces a detach: leave out afterUnreachable, or give afterPodGone a time"
 type ForceDetachPolicy struct {
 	// afterPodGone is how long after the last pod object that used the volume at
-	// the node is gone. Default 6m, as in the attach/detach controller.
+	// the node is gone. Default 6m, as in the attach/detach controller. Never: no time forces a
+	// detach, only evidence does, such as the taint node.kubernetes.io/out-of-service, as with
+	// kube-controller-manager's flag --disable-force-detach-on-timeout. Where the driver's policy
+	// says Never, one for a class that sets a time has that time all the same.
 	// +optional
-	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="self == 'Never' || self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write Never, or a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) > duration('0s')",message="afterPodGone is above 0s: leave it out for the default of 6m"
-	AfterPodGone *metav1.Duration `json:"afterPodGone,omitempty"`
+	AfterPodGone string `json:"afterPodGone,omitempty"`
 
 	// afterUnreachable is how long after the node became unreachable, whether its pods are gone or not.
 	// Without unpublishFences only for nodes that are known to be dead by then: nothing fences them.
@@ -272,13 +277,6 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
-
-	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
-	// no time forces a detach, as with kube-controller-manager's flag
-	// --disable-force-detach-on-timeout. Where the driver's policy says it, one for a
-	// class that sets a time has that time all the same.
-	// +optional
-	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
 
 	// fencedCondition is the type of a condition of Nodes that says that a machine writes to the
 	// driver's volumes no more: it is powered off, or the storage has cut it off. It begins with

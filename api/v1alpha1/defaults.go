@@ -45,7 +45,7 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.Slots, &SlotPolicy{})
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})
-	setDefault(&out.ForceDetach.AfterPodGone, &metav1.Duration{Duration: DefaultAfterPodGone})
+	setDefault(&out.ForceDetach.AfterPodGone, DefaultAfterPodGone.String())
 	return out
 }
 

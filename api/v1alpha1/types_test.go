@@ -129,7 +129,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			Slots:       &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
 			DetachDelay: &metav1.Duration{},
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
-				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute},
+				AfterPodGone: "6m0s",
 			},
 			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
@@ -155,7 +155,7 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	if out.DetachDelay.Duration != time.Minute || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
 		t.Errorf("what was set is lost: %+v", out)
 	}
-	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil {
+	if out.ForceDetach.AfterPodGone == "" || in.ForceDetach.AfterPodGone != "" {
 		t.Errorf("defaults went into the original: %+v", in)
 	}
 }

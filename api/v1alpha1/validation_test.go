@@ -260,8 +260,20 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "delay for ever", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(25 * time.Hour) },
 			wants: []string{"spec.detachDelay", "choose a shorter one"}},
 		{name: "forced at once", change: func(s *v1alpha1.AttachPolicySpec) {
-			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: duration(0)}
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "0s"}
 		}, wants: []string{"spec.forceDetach.afterPodGone", "leave it out"}},
+		{name: "forced some time", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "never"}
+		}, wants: []string{"spec.forceDetach.afterPodGone", "write Never, or a duration"}},
+		{name: "never forced", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: v1alpha1.ForceDetachNever}
+		}},
+		{name: "never forced, and forced", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: v1alpha1.ForceDetachNever, AfterUnreachable: duration(time.Minute)}
+		}, wants: []string{"spec.forceDetach", "leave out afterUnreachable"}},
+		{name: "forced by either time", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "1h", AfterUnreachable: duration(time.Minute)}
+		}},
 		{name: "unreachable for a moment", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: duration(time.Second)}
 		}, wants: []string{"spec.forceDetach.afterUnreachable", "1m or more"}},

@@ -33,12 +33,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		}
 	}
 	if spec.ForceDetach != nil {
-		fact.AfterPodGone = optional(spec.ForceDetach.AfterPodGone)
-		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
-		if spec.ForceDetach.OnlyOutOfService {
-			never := time.Duration(-1)
-			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
-		}
+		fact.AfterPodGone, fact.AfterUnreachable = forced(spec.ForceDetach)
 		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
 			fact.FencedCondition = *name
 		}
@@ -57,6 +52,20 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	}
 	fact.Says = policyFields(spec)
 	return fact
+}
+
+// forced are the times of forced detaches: with Never none of both runs. A time that no API server accepts
+// counts as Never.
+func forced(p *v1alpha1.ForceDetachPolicy) (afterPodGone, afterUnreachable *time.Duration) {
+	if p.AfterPodGone == "" {
+		return nil, optional(p.AfterUnreachable)
+	}
+	after, err := time.ParseDuration(p.AfterPodGone)
+	if err != nil {
+		never := time.Duration(-1)
+		return &never, &never
+	}
+	return &after, optional(p.AfterUnreachable)
 }
 
 // operations makes a set of the names that this release knows.

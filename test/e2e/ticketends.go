@@ -91,7 +91,7 @@ func ticketNodeDies() sandbox.Scenario {
 			const node, there = "worker-1", "worker-2"
 			s.policy("ends", v1alpha1.AttachPolicySpec{
 				EndTickets:  &v1alpha1.EndTicketsPolicy{AfterNodeUnreachable: &metav1.Duration{Duration: 90 * time.Second}},
-				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Hour}},
+				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: "1h"},
 			})
 			s.placed("data", node)
 			handle := s.handle("data")
