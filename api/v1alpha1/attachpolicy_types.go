@@ -151,13 +151,6 @@ type AttachPolicySpec struct {
 	// +optional
 	LiveMigration *bool `json:"liveMigration,omitempty"`
 
-	// requireNodeWord has a volume count as in use at a node until moorage-node reports that it is
-	// neither staged nor mounted there, regardless of the kubelet's report; the rules of forceDetach
-	// stay the same. Only where moorage-node runs on all nodes that may have the driver's volumes, and
-	// in Standalone mode: elsewhere nothing would be detached any more. Default false.
-	// +optional
-	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
-
 	// repairStaged has a volume unstaged at a node where its kubelet has forgotten it: by moorage-node,
 	// through the driver, when the volume has left volumesAttached and has no user there any more. In
 	// Standalone mode, where moorage-node runs with --repair. Default false.

@@ -35,7 +35,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
-	setDefault(&out.RequireNodeWord, new(bool))
 	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})

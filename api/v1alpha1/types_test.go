@@ -136,7 +136,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
-			RequireNodeWord:  new(false),
 			RepairStaged:     new(false),
 			OperationTimeout: &metav1.Duration{Duration: 15 * time.Minute},
 		}

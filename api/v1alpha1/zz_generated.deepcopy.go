@@ -113,11 +113,6 @@ func (in *AttachPolicySpec) DeepCopyInto(out *AttachPolicySpec) {
 		*out = new(bool)
 		**out = **in
 	}
-	if in.RequireNodeWord != nil {
-		in, out := &in.RequireNodeWord, &out.RequireNodeWord
-		*out = new(bool)
-		**out = **in
-	}
 	if in.RepairStaged != nil {
 		in, out := &in.RepairStaged, &out.RepairStaged
 		*out = new(bool)

@@ -23,7 +23,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		EmptyIsExclusive: spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
 		LiveMigration:    spec.LiveMigration != nil && *spec.LiveMigration,
 		UnpublishFences:  spec.UnpublishFences != nil && *spec.UnpublishFences,
-		RequireNodeWord:  spec.RequireNodeWord != nil && *spec.RequireNodeWord,
 		RepairStaged:     spec.RepairStaged != nil && *spec.RepairStaged,
 	}
 	if spec.Slots != nil {
@@ -87,7 +86,6 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
-		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
 		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
 		ledger.FieldOperations:       spec.AttachFor != nil || spec.DetachFor != nil,
 		ledger.FieldFencedCondition:  spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,

@@ -450,7 +450,6 @@ const (
 	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
-	FieldRequireNodeWord
 	FieldRepairStaged
 	FieldFencedCondition
 	FieldOperations // attachFor or detachFor
@@ -466,7 +465,6 @@ type Policy struct {
 	DetachDelay      time.Duration
 	AfterPodGone     *time.Duration // nil: 6 minutes; negative: never
 	AfterUnreachable *time.Duration // nil and negative: never
-	RequireNodeWord  bool           // without moorage-node's report a volume counts as in use
 	RepairStaged     bool           // moorage-node unstages volumes that a kubelet has forgotten
 	EmptyIsExclusive bool           // no access modes: one node at a time
 	LiveMigration    bool           // the driver may attach to two nodes

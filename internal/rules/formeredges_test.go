@@ -97,7 +97,6 @@ func TestMountedOtherwise(t *testing.T) {
 	}
 	satisfied := func(k *ledger.Ticket) { k.SatisfiedSince = 900 }
 	plain := func(k *ledger.Ticket) { k.Parameters = "" }
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	usesIt := nodeAs("well", using)
 	staying := says(finds, hasLooked)
 	asking := func(look bool) func(*ledger.Ledger) {
@@ -114,24 +113,25 @@ func TestMountedOtherwise(t *testing.T) {
 		look   bool
 		want   ledger.Code
 		detail string
+		needed bool // moorage-node's report is required
 	}{
-		"nothing is there":                {with(), []ledger.Event{madeAt("well")}, false, "", ""},
-		"the kubelet has it in use":       {with(), []ledger.Event{madeAt("well"), usesIt}, false, InUse, ""},
-		"in use, and it has none":         {with(plain), []ledger.Event{madeAt("well"), usesIt}, false, "", ""},
-		"in use, not attached by driver":  {with(), []ledger.Event{madeAt("well"), usesIt, noAttach}, false, "", ""},
-		"in use, by a pod that leaves":    {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodTerminating)}, false, IncompatibleParameters, ""},
-		"in use, by a pod that lives":     {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodLive)}, false, InUse, ""},
-		"in use, out of service":          {with(), []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder, using)}, false, "", ""},
-		"in doubt":                        {with(), inDoubt(), false, InUseUnknown, forgetful},
-		"in doubt, and nothing is found":  {with(), inDoubt(says()), false, InUseUnknown, forgetful},
-		"nobody has reported":             {with(), []ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "w2", false }), madeAt("well")}, false, InUseUnknown, forgetful},
-		"moorage-node finds it":           {with(), []ledger.Event{again(), madeAt("well"), says(finds)}, false, StagedAtNode, ""},
-		"finds it, it was told":           {with(satisfied), []ledger.Event{again(), madeAt("well"), says(finds)}, false, "", ""},
-		"it was asked, and finds it":      {with(satisfied), []ledger.Event{again(), madeAt("well"), staying}, true, StagedAtNode, ""},
-		"the word is required":            {with(), []ledger.Event{madeAt("well"), requires}, false, InUseUnknown, unsaid},
-		"required, and it was told":       {with(satisfied), []ledger.Event{madeAt("well"), requires}, false, "", ""},
-		"in use, and it was told":         {with(satisfied), []ledger.Event{madeAt("well"), usesIt}, false, InUse, ""},
-		"leaves, is at no volume of this": {with(), []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodTerminating)}, false, "", ""},
+		"nothing is there":                {with(), []ledger.Event{madeAt("well")}, false, "", "", false},
+		"the kubelet has it in use":       {with(), []ledger.Event{madeAt("well"), usesIt}, false, InUse, "", false},
+		"in use, and it has none":         {with(plain), []ledger.Event{madeAt("well"), usesIt}, false, "", "", false},
+		"in use, not attached by driver":  {with(), []ledger.Event{madeAt("well"), usesIt, noAttach}, false, "", "", false},
+		"in use, by a pod that leaves":    {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodTerminating)}, false, IncompatibleParameters, "", false},
+		"in use, by a pod that lives":     {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodLive)}, false, InUse, "", false},
+		"in use, out of service":          {with(), []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder, using)}, false, "", "", false},
+		"in doubt":                        {with(), inDoubt(), false, InUseUnknown, forgetful, false},
+		"in doubt, and nothing is found":  {with(), inDoubt(says()), false, InUseUnknown, forgetful, false},
+		"nobody has reported":             {with(), []ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "w2", false }), madeAt("well")}, false, InUseUnknown, forgetful, false},
+		"moorage-node finds it":           {with(), []ledger.Event{again(), madeAt("well"), says(finds)}, false, StagedAtNode, "", false},
+		"finds it, it was told":           {with(satisfied), []ledger.Event{again(), madeAt("well"), says(finds)}, false, "", "", false},
+		"it was asked, and finds it":      {with(satisfied), []ledger.Event{again(), madeAt("well"), staying}, true, StagedAtNode, "", false},
+		"the word is required":            {with(), []ledger.Event{madeAt("well")}, false, InUseUnknown, unsaid, true},
+		"required, and it was told":       {with(satisfied), []ledger.Event{madeAt("well")}, false, "", "", true},
+		"in use, and it was told":         {with(satisfied), []ledger.Event{madeAt("well"), usesIt}, false, InUse, "", false},
+		"leaves, is at no volume of this": {with(), []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodTerminating)}, false, "", "", false},
 	} {
 		s, _, need := concerned(t, "", "", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 			for _, e := range append(test.facts, test.ticket) {
@@ -139,7 +139,7 @@ func TestMountedOtherwise(t *testing.T) {
 			}
 			asking(test.look)(l)
 		})
-		got := Arbiter{}.mountedOtherwise(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), need, auditTime)
+		got := Arbiter{RequireNodeReport: test.needed}.mountedOtherwise(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), need, auditTime)
 		if len(got) > 0 != (test.want != "") || test.want != "" && (len(got) != 1 || got[0].Code != test.want || got[0].Node != "well" || got[0].Volume != disk || got[0].Claim != need.Name || got[0].Detail != test.detail && test.want != StagedAtNode) {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
 		}

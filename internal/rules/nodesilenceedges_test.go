@@ -66,16 +66,15 @@ func TestWhatCountsAsStaged(t *testing.T) {
 // A detach that waits for a node's report checks again when the patience is over, unless the node is
 // unresponsive.
 func TestNobodyWaitsForTheSilent(t *testing.T) {
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
 		recheck bool
 	}{
-		"it owes the answer":     {append(machineSpeaks(asked), requires), true},
-		"it is of another boot":  {append(machineSpeaks(asked, ofBoot("a")), requires), false},
-		"the answer has come in": {append(machineSpeaks(hasLooked, finds), requires), false},
+		"it owes the answer":     {machineSpeaks(asked), true},
+		"it is of another boot":  {machineSpeaks(asked, ofBoot("a")), false},
+		"the answer has come in": {machineSpeaks(hasLooked, finds), false},
 	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		p := plannerOf(t, Arbiter{RequireNodeReport: true}, "", ledger.Hold{}, test.facts...)
 		p.now = auditTime.Add(10 * time.Second)
 		place := *p.at("well")
 		place.Proof.Look = 1

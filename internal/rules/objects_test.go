@@ -237,7 +237,7 @@ func (s *script) policy(a args) {
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
-		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
+		RepairStaged: a.flag("repairStaged"),
 	}
 	if name := a.get("fencedCondition", ""); name != "" {
 		p.FencedCondition = fencedPrefix + name

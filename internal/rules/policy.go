@@ -44,9 +44,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
 		p.EmptyIsExclusive = all.EmptyIsExclusive
 	}
-	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
-		p.RequireNodeWord = all.RequireNodeWord
-	}
 	if !says(ledger.FieldRepairStaged, p.RepairStaged) {
 		p.RepairStaged = all.RepairStaged
 	}
@@ -144,7 +141,6 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 		a.FencedCondition = ""
 	}
 	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
-	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	a.RepairStaged = a.RepairStaged && b.RepairStaged
 	return a
 }

@@ -42,8 +42,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return p.EmptyIsExclusive }, true, false},
 		"liveMigration": {policy{LiveMigration: true}, policy{}, ledger.FieldLiveMigration,
 			func(p policy) any { return p.LiveMigration }, true, false},
-		"requireNodeWord": {policy{RequireNodeWord: true}, policy{}, ledger.FieldRequireNodeWord,
-			func(p policy) any { return p.RequireNodeWord }, true, false},
 		"repairStaged": {policy{RepairStaged: true}, policy{}, ledger.FieldRepairStaged,
 			func(p policy) any { return p.RepairStaged }, true, false},
 		"unpublishFences": {policy{UnpublishFences: true}, policy{}, ledger.FieldUnpublishFences,

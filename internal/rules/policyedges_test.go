@@ -67,8 +67,6 @@ func TestStrictest(t *testing.T) {
 		"two conditions":                  {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
 		"exclusive, of one":               {policy{EmptyIsExclusive: true}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, true},
 		"exclusive, of none":              {policy{}, policy{}, func(p policy) any { return p.EmptyIsExclusive }, false},
-		"a node's word, of one":           {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
-		"a node's word, of none":          {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
 		"a notice":                        {policy{YieldNotice: new(time.Second)}, policy{YieldNotice: new(time.Minute)}, func(p policy) any { return yieldNotice(p) }, time.Minute},
 		"a notice, and the default":       {policy{YieldNotice: new(time.Second)}, policy{}, func(p policy) any { return yieldNotice(p) }, DefaultYieldNotice},
 		"the node is deleted":             {policy{TicketsDeleted: new(time.Second)}, policy{TicketsDeleted: new(time.Minute)}, func(p policy) any { return ticketsDeleted(p) }, time.Minute},

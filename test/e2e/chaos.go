@@ -28,7 +28,7 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	scenario.Exclusive = true
 	scenario.Shape = func(shape *sandbox.Shape) {
 		withNodes(shape)
-		shape.Repairs = shape.MoorageNode
+		shape.RequireReport, shape.Repairs = shape.MoorageNode, shape.MoorageNode
 		shape.Nodes, shape.Slots = chaosNodes, pods/4
 		shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 	}
@@ -36,7 +36,7 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 		c := &churn{story: s, most: pods, pace: pace}
 		s.say("seed %d", s.Seed)
 		if s.Mode == sandbox.Standalone {
-			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
+			s.policy("repair", v1alpha1.AttachPolicySpec{RepairStaged: new(true)})
 		} else {
 			s.must(s.Compare())
 		}

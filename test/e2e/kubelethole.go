@@ -78,11 +78,11 @@ func kubeletHoleRepaired() sandbox.Scenario {
 		Doc: "A kubelet is killed between NodeUnpublish and NodeUnstage, as in kubelet-hole, and the volume's policy has repairStaged. moorage-node unstages it by order, through the driver, and the next pod gets it. " +
 			"Where the call hangs and moorage-node is killed, the pod that comes back to that node waits until the driver has answered another call.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.Repairs = true },
+		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.RequireReport, shape.Repairs = true, true },
 		Takes: 60 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
-			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
+			s.policy("repair", v1alpha1.AttachPolicySpec{RepairStaged: new(true)})
 			s.claim("data")
 			s.podAt(node, "first", "data")
 			s.runs("first")
@@ -115,19 +115,17 @@ func kubeletHoleRepaired() sandbox.Scenario {
 }
 
 // kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
-// stopped before the kubelet forgets the volume. The volume's policy has its silence count as in
-// use.
+// stopped before the kubelet forgets the volume. Its silence counts as in use there.
 func kubeletHoleStopped() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole-stopped",
-		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. With requireNodeWord nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
+		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. Its report is required, so that nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
 			"It goes on and finds the volume: told as StagedAtNode, until nothing of it is staged.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: withNodes,
+		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.RequireReport = true },
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
-			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
 			s.claim("data")
 			s.podAt(node, "first", "data")
 			s.runs("first")

@@ -23,7 +23,7 @@ func dataNodes(shape *sandbox.Shape) {
 	shape.Nodes = 3
 	shape.NodeMonitorGracePeriod = 0 // Kubernetes' default
 	shape.MoorageNode = shape.Mode == sandbox.Standalone
-	shape.Repairs = shape.MoorageNode
+	shape.RequireReport, shape.Repairs = shape.MoorageNode, shape.MoorageNode
 }
 
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
@@ -132,7 +132,7 @@ func (s *story) kubeletForgets() dataFault {
 		s.forget(pod.Spec.NodeName, pod.Name, s.handle(dataOf(pod.Name)))
 	}}
 	if s.Mode == sandbox.Standalone {
-		f.policy = &v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)}
+		f.policy = &v1alpha1.AttachPolicySpec{RepairStaged: new(true)}
 		f.end = func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
 		return f
 	}

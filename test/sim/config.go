@@ -177,7 +177,7 @@ const fencedCondition = "fenced.moorage.dev/sim"
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, RepairStaged: s.config.Repairs, UnpublishFences: s.config.UnpublishFences}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RepairStaged: s.config.Repairs, UnpublishFences: s.config.UnpublishFences}
 	if s.config.Fences {
 		policy.FencedCondition = fencedCondition
 	}
