@@ -38,6 +38,9 @@ type Config struct {
 	StayAttached bool
 	// NoForceOnTimeout detaches no volume by force because of time, unless its AttachPolicy has a time.
 	NoForceOnTimeout bool
+	// RequireNodeReport lets a volume leave a node only after moorage-node has looked there and found nothing
+	// of it. Standalone only.
+	RequireNodeReport bool
 	// NetworkFences has the storage of drivers with such an AttachPolicy cut off unreachable nodes, by
 	// NetworkFences of csi-addons. Standalone only.
 	NetworkFences bool
@@ -78,7 +81,7 @@ func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooper
 
 // rules are those of the mode.
 func (c Config) rules() rules.Arbiter {
-	return rules.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached}
+	return rules.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached, RequireNodeReport: c.RequireNodeReport}
 }
 
 // election is how processes compete for the Lease.
@@ -124,6 +127,9 @@ func (c Config) Validate() error {
 	case ModeCooperative:
 		if c.NetworkFences {
 			errs = append(errs, errors.New("--network-fences is for --mode=standalone: beside it kube-controller-manager detaches, which knows nothing of NetworkFences"))
+		}
+		if c.RequireNodeReport {
+			errs = append(errs, errors.New("--require-node-report is for --mode=standalone: beside it kube-controller-manager detaches, which asks no moorage-node"))
 		}
 	case ModeStandalone:
 	default:

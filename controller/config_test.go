@@ -21,16 +21,18 @@ func TestConfig(t *testing.T) {
 		change func(*Config)
 		says   string // empty: it fits
 	}{
-		"the chart's spelling":  {func(c *Config) { c.Mode = "Standalone" }, ""},
-		"cooperative":           {func(c *Config) { c.Mode = "Cooperative" }, ""},
-		"no mode":               {func(c *Config) { c.Mode = "" }, "--mode"},
-		"no port":               {func(c *Config) { c.Listen = "localhost" }, "--listen"},
-		"no namespace":          {func(c *Config) { c.Namespace = "" }, "--namespace"},
-		"no workers":            {func(c *Config) { c.Workers = 0 }, "--workers"},
-		"no truth check period": {func(c *Config) { c.TruthCheckPeriod = 0 }, "--disable-truth-check"},
-		"no timeout":            {func(c *Config) { c.WriteTimeout = 0 }, "--write-timeout"},
-		"a lease too short":     {func(c *Config) { c.LeaseDuration = time.Millisecond }, "--leader-elect-lease-duration"},
-		"a deadline too long":   {func(c *Config) { c.RenewDeadline = c.LeaseDuration }, "--leader-elect-renew-deadline"},
+		"the chart's spelling":          {func(c *Config) { c.Mode = "Standalone" }, ""},
+		"cooperative":                   {func(c *Config) { c.Mode = "Cooperative" }, ""},
+		"no report in cooperative mode": {func(c *Config) { c.RequireNodeReport = true }, "--require-node-report"},
+		"a report":                      {func(c *Config) { c.Mode, c.RequireNodeReport = "standalone", true }, ""},
+		"no mode":                       {func(c *Config) { c.Mode = "" }, "--mode"},
+		"no port":                       {func(c *Config) { c.Listen = "localhost" }, "--listen"},
+		"no namespace":                  {func(c *Config) { c.Namespace = "" }, "--namespace"},
+		"no workers":                    {func(c *Config) { c.Workers = 0 }, "--workers"},
+		"no truth check period":         {func(c *Config) { c.TruthCheckPeriod = 0 }, "--disable-truth-check"},
+		"no timeout":                    {func(c *Config) { c.WriteTimeout = 0 }, "--write-timeout"},
+		"a lease too short":             {func(c *Config) { c.LeaseDuration = time.Millisecond }, "--leader-elect-lease-duration"},
+		"a deadline too long":           {func(c *Config) { c.RenewDeadline = c.LeaseDuration }, "--leader-elect-renew-deadline"},
 	}
 	for name, test := range tests {
 		config := DefaultConfig()

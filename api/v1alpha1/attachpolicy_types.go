@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // AttachPolicy says how volumes of a driver are attached and detached. A policy with a storageClassName
@@ -122,12 +121,7 @@ type AttachPolicySpec struct {
 	// +optional
 	LiveMigration *bool `json:"liveMigration,omitempty"`
 
-	// requireNodeWord has a volume count as in use at a node until moorage-node reports that it is
-	// neither staged nor mounted there, regardless of the kubelet's report; the rules of forceDetach
-	// stay the same. Only where moorage-node runs on all nodes that may have the driver's volumes, and
-	// in Standalone mode: elsewhere nothing would be detached any more. Default false.
 	// +optional
-	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
 
 	// attachFor are the operations that the driver carries out only while the volume is attached to
 	// some node. While an operation is asked for, the controller keeps a ticket of that type, which has
@@ -177,21 +171,29 @@ type SlotPolicy struct {
 	Headroom *int32 `json:"headroom,omitempty"`
 }
 
+// ForceDetachNever is the value of forceDetach.afterPodGone with that no time forces a detach.
+const ForceDetachNever = "Never"
+
 // ForceDetachPolicy says when a volume leaves a node that is not Ready without
 // the kubelet's word. A Ready node is never forced.
-// +kubebuilder:validation:XValidation:rule="!has(self.onlyOutOfService) || !self.onlyOutOfService || (!has(self.afterPodGone) && !has(self.afterUnreachable))",message="onlyOutOfService leaves no time to be set: leave out afterPodGone and afterUnreachable"
+// +kubebuilder:validation:XValidation:rule="!has(self.afterPodGone) || self.afterPodGone != 'Never' || !has(self.afterUnreachable)",message="afterPodGone: Never says that no time forces a detach: leave out afterUnreachable, or give afterPodGone a time"
 type ForceDetachPolicy struct {
 	// afterPodGone is how long after the last pod object that used the volume at
-	// the node is gone. Default 6m, as in the attach/detach controller.
+	// the node is gone. Default 6m, as in the attach/detach controller. Never: no time forces a
+	// detach, only evidence does, such as the taint node.kubernetes.io/out-of-service, as with
+	// kube-controller-manager's flag --disable-force-detach-on-timeout. Where the driver's policy
+	// says Never, one for a class that sets a time has that time all the same.
 	// +optional
-	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="self == 'Never' || self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write Never, or a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) > duration('0s')",message="afterPodGone is above 0s: leave it out for the default of 6m"
-	AfterPodGone *metav1.Duration `json:"afterPodGone,omitempty"`
+	AfterPodGone string `json:"afterPodGone,omitempty"`
 
 	// afterUnreachable is how long after the node became unreachable, whether its pods are gone or not.
 	// Without unpublishFences only for nodes that are known to be dead by then: nothing fences them.
+	// The time does not run while more than 55% of the nodes of a zone, or of the cluster, and at least
+	// three, are unreachable: the network is likely to have failed, and pods at those nodes to run on. It
+	// begins anew when fewer are unreachable. Nodes that are known to be off or fenced do not count.
 	// Never, if absent.
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -199,25 +201,6 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
-
-	// maxUnreachable is how many nodes of a zone may be unreachable at once for
-	// afterUnreachable to detach from any of them: a share of the zone's nodes, such as
-	// 55%, which is asked of the whole cluster as well, and of more than two nodes only; or
-	// a number of nodes of a zone. Beyond that the network is likely to have failed, and
-	// pods at those nodes to run on. Then no time of afterUnreachable runs, and it begins
-	// anew when fewer are unreachable. Nodes that are known to be off or fenced do not
-	// count. 100% switches that off. Default 55%.
-	// +optional
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([0-9]|[1-9][0-9]|100)%$')",message="write maxUnreachable as a share such as 55%, up to 100%, or as a number of nodes, 1 or more"
-	MaxUnreachable *intstr.IntOrString `json:"maxUnreachable,omitempty"`
-
-	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
-	// no time forces a detach, as with kube-controller-manager's flag
-	// --disable-force-detach-on-timeout. Where the driver's policy says it, one for a
-	// class that sets a time has that time all the same.
-	// +optional
-	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
 
 	// fencedCondition is the type of a condition of Nodes that says that a machine writes to the
 	// driver's volumes no more: it is powered off, or the storage has cut it off. It begins with
@@ -251,7 +234,7 @@ type NetworkFencePolicy struct {
 
 	// afterUnreachable is how long after a node became unreachable a NetworkFence is made
 	// for it: its pods can't write to the driver's volumes from then on, whether they run or
-	// not. No fence is made while more nodes are unreachable than maxUnreachable permits;
+	// not. No fence is made while so many nodes are unreachable that forceDetach.afterUnreachable waits;
 	// below some 15 seconds it is not known yet how many fail together.
 	// Never, if absent: then only the NetworkFences count that others make.
 	// +optional

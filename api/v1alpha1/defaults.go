@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The defaults of an AttachPolicy.
@@ -14,9 +13,6 @@ const (
 	// DefaultAfterPodGone is the attach/detach controller's wait for an unmount
 	// (kubernetes pkg/controller/volume/attachdetach, 6 minutes).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultMaxUnreachable is the share of unreachable nodes above which forceDetach.afterUnreachable
-	// waits: kube-controller-manager's --unhealthy-zone-threshold.
-	DefaultMaxUnreachable = "55%"
 )
 
 // WithDefaults returns a copy with a value for every field with a default: all except storageClassName,
@@ -30,13 +26,11 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	}
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
-	setDefault(&out.RequireNodeWord, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.Slots, &SlotPolicy{})
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})
-	setDefault(&out.ForceDetach.AfterPodGone, &metav1.Duration{Duration: DefaultAfterPodGone})
-	setDefault(&out.ForceDetach.MaxUnreachable, &intstr.IntOrString{Type: intstr.String, StrVal: DefaultMaxUnreachable})
+	setDefault(&out.ForceDetach.AfterPodGone, DefaultAfterPodGone.String())
 	return out
 }
 

@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -72,7 +71,7 @@ func fields(of reflect.Type, before string) []string {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[metav1.Duration]() && inner != reflect.TypeFor[intstr.IntOrString]() {
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[metav1.Duration]() {
 			names = append(names, fields(inner, before+name+".")...)
 			continue
 		}

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -130,11 +129,10 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			Slots:       &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
 			DetachDelay: &metav1.Duration{},
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
-				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
+				AfterPodGone: "6m0s",
 			},
 			LiveMigration:   new(false),
 			UnpublishFences: new(false),
-			RequireNodeWord: new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)
@@ -151,7 +149,7 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	if out.DetachDelay.Duration != time.Minute || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
 		t.Errorf("what was set is lost: %+v", out)
 	}
-	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil {
+	if out.ForceDetach.AfterPodGone == "" || in.ForceDetach.AfterPodGone != "" {
 		t.Errorf("defaults went into the original: %+v", in)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/convert"
@@ -261,20 +260,23 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "delay for ever", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(25 * time.Hour) },
 			wants: []string{"spec.detachDelay", "choose a shorter one"}},
 		{name: "forced at once", change: func(s *v1alpha1.AttachPolicySpec) {
-			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: duration(0)}
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "0s"}
 		}, wants: []string{"spec.forceDetach.afterPodGone", "leave it out"}},
+		{name: "forced some time", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "never"}
+		}, wants: []string{"spec.forceDetach.afterPodGone", "write Never, or a duration"}},
+		{name: "never forced", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: v1alpha1.ForceDetachNever}
+		}},
+		{name: "never forced, and forced", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: v1alpha1.ForceDetachNever, AfterUnreachable: duration(time.Minute)}
+		}, wants: []string{"spec.forceDetach", "leave out afterUnreachable"}},
+		{name: "forced by either time", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: "1h", AfterUnreachable: duration(time.Minute)}
+		}},
 		{name: "unreachable for a moment", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: duration(time.Second)}
 		}, wants: []string{"spec.forceDetach.afterUnreachable", "1m or more"}},
-		{name: "as many unreachable as you like", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("100%") }},
-		{name: "no share unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("0%") }},
-		{name: "one unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("1") }},
-		{name: "none unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("0") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
-		{name: "more than all unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("101%") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
-		{name: "some unreachable", change: func(s *v1alpha1.AttachPolicySpec) { s.ForceDetach = unreachable("some") },
-			wants: []string{"spec.forceDetach.maxUnreachable", "such as 55%"}},
 		{name: "no workers", change: func(s *v1alpha1.AttachPolicySpec) { s.Workers = new(int32(0)) }, wants: []string{"spec.workers"}},
 		{name: "negative slots", change: func(s *v1alpha1.AttachPolicySpec) { s.Slots = &v1alpha1.SlotPolicy{Max: new(int32(-1))} },
 			wants: []string{"spec.slots.max"}},
@@ -434,11 +436,6 @@ func checkRefusal(t *testing.T, err error, wants []string) {
 			t.Errorf("the refusal %q does not say %q", err, want)
 		}
 	}
-}
-
-func unreachable(most string) *v1alpha1.ForceDetachPolicy {
-	value := intstr.Parse(most)
-	return &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}, MaxUnreachable: &value}
 }
 
 func operations(names ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -208,7 +207,7 @@ func TestPolicy(t *testing.T) {
 	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(7, 0)}, Spec: v1alpha1.AttachPolicySpec{
 		Driver: "d", StorageClassName: "c", DetachDelay: minutes(1),
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
-		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
+		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: "3m", AfterUnreachable: minutes(4)},
 		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
 	}})
 	want := ledger.Policy{
@@ -220,19 +219,10 @@ func TestPolicy(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
 	}
-	only := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}}})
-	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable == nil || *only.AfterUnreachable >= 0 {
-		t.Errorf("where only the taint forces: %+v", only)
-	}
-	for text, want := range map[string]ledger.MaxUnreachable{
-		"0%": {}, "55%": {Percent: 55}, "100%": {Percent: 100}, "7": {Percent: 100, Nodes: 7}, "1": {Percent: 100, Nodes: 1},
-		// An invalid bound is the strictest.
-		"0": {Percent: 100, Nodes: 1}, "-3": {Percent: 100, Nodes: 1}, "most": {}, "-1%": {}, "101%": {Percent: 100},
-	} {
-		most := intstr.Parse(text)
-		got := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{MaxUnreachable: &most}}})
-		if got.MaxUnreachable == nil || *got.MaxUnreachable != want {
-			t.Errorf("maxUnreachable %s is %+v, want %+v", text, got.MaxUnreachable, want)
+	for _, text := range []string{v1alpha1.ForceDetachNever, "soon"} {
+		never := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: text, AfterUnreachable: minutes(4)}}})
+		if never.AfterPodGone == nil || *never.AfterPodGone >= 0 || never.AfterUnreachable == nil || *never.AfterUnreachable >= 0 {
+			t.Errorf("where no time forces, by %s: %+v", text, never)
 		}
 	}
 	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{

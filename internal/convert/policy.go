@@ -4,12 +4,10 @@ package convert
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -24,7 +22,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		DetachDelay:     duration(spec.DetachDelay),
 		LiveMigration:   spec.LiveMigration != nil && *spec.LiveMigration,
 		UnpublishFences: spec.UnpublishFences != nil && *spec.UnpublishFences,
-		RequireNodeWord: spec.RequireNodeWord != nil && *spec.RequireNodeWord,
 	}
 	if spec.Slots != nil {
 		fact.MaxSlots = spec.Slots.Max
@@ -33,13 +30,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		}
 	}
 	if spec.ForceDetach != nil {
-		fact.AfterPodGone = optional(spec.ForceDetach.AfterPodGone)
-		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
-		if spec.ForceDetach.OnlyOutOfService {
-			never := time.Duration(-1)
-			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
-		}
-		fact.MaxUnreachable = maxUnreachable(spec.ForceDetach.MaxUnreachable)
+		fact.AfterPodGone, fact.AfterUnreachable = forced(spec.ForceDetach)
 		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
 			fact.FencedCondition = *name
 		}
@@ -55,6 +46,20 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	return fact
 }
 
+// forced are the times of forced detaches: with Never none of both runs. A time that no API server accepts
+// counts as Never.
+func forced(p *v1alpha1.ForceDetachPolicy) (afterPodGone, afterUnreachable *time.Duration) {
+	if p.AfterPodGone == "" {
+		return nil, optional(p.AfterUnreachable)
+	}
+	after, err := time.ParseDuration(p.AfterPodGone)
+	if err != nil {
+		never := time.Duration(-1)
+		return &never, &never
+	}
+	return &after, optional(p.AfterUnreachable)
+}
+
 // operations makes a set of the names that this release knows.
 func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	var set ledger.Operations
@@ -66,21 +71,6 @@ func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	return set
 }
 
-// maxUnreachable makes a fact of a bound. A bound that no API server accepts is the strictest.
-func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
-	if most == nil {
-		return nil
-	}
-	if most.Type == intstr.Int {
-		return &ledger.MaxUnreachable{Percent: 100, Nodes: max(1, most.IntVal)}
-	}
-	percent, err := strconv.ParseUint(strings.TrimSuffix(most.StrVal, "%"), 10, 31)
-	if err != nil || !strings.HasSuffix(most.StrVal, "%") {
-		return &ledger.MaxUnreachable{}
-	}
-	return &ledger.MaxUnreachable{Percent: int32(min(percent, 100))}
-}
-
 // policyFields are a policy's set fields that its fact does not show by their values.
 func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
@@ -88,7 +78,6 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldDetachDelay:     spec.DetachDelay != nil,
 		ledger.FieldLiveMigration:   spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences: spec.UnpublishFences != nil,
-		ledger.FieldRequireNodeWord: spec.RequireNodeWord != nil,
 		ledger.FieldOperations:      spec.AttachFor != nil || spec.DetachFor != nil,
 		ledger.FieldFencedCondition: spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
 	} {

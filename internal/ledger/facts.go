@@ -445,7 +445,6 @@ const (
 	FieldDetachDelay PolicyFields = 1 << iota
 	FieldLiveMigration
 	FieldUnpublishFences
-	FieldRequireNodeWord
 	FieldFencedCondition
 	FieldOperations // attachFor or detachFor
 )
@@ -458,14 +457,12 @@ type Policy struct {
 	MaxSlots         *int32
 	Headroom         int32
 	DetachDelay      time.Duration
-	AfterPodGone     *time.Duration  // nil: 6 minutes; negative: never
-	AfterUnreachable *time.Duration  // nil and negative: never
-	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
-	RequireNodeWord  bool            // without moorage-node's report a volume counts as in use
-	LiveMigration    bool            // the driver may attach to two nodes
-	UnpublishFences  bool            // unpublish takes the machine's access away
-	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
-	NetworkFence     NetworkFence    // zero: none
+	AfterPodGone     *time.Duration // nil: 6 minutes; negative: never
+	AfterUnreachable *time.Duration // nil and negative: never
+	LiveMigration    bool           // the driver may attach to two nodes
+	UnpublishFences  bool           // unpublish takes the machine's access away
+	FencedCondition  string         // the type of a Node's condition that is proof; empty: none
+	NetworkFence     NetworkFence   // zero: none
 	Workers          int
 	AttachFor        Operations   // only while the volume is attached somewhere
 	DetachFor        Operations   // only while it is attached nowhere

@@ -118,7 +118,7 @@ func kept(l *Ledger) string {
 		}
 	}
 	for z := range l.facts.zones.all() {
-		if z.Nodes > 0 || len(z.lifted) == 0 {
+		if z.Nodes > 0 || z.lifted.IsZero() {
 			b.add(fmt.Sprint("zone ", z.Zone), z.Nodes, " nodes, unreachable: ", z.Unreachable)
 		}
 	}

@@ -368,81 +368,28 @@ func TestDoubtsThatABootEnds(t *testing.T) {
 	}
 }
 
-// The bounds of all policies with a time.
-func TestBounds(t *testing.T) {
-	minute, never := time.Minute, time.Duration(-1)
-	own := MaxUnreachable{Percent: 30, Nodes: 4}
-	timed := Policy{Driver: "d", AfterUnreachable: &minute}
-	for name, test := range map[string]struct {
-		policies []Policy
-		want     bool
-		own      bool
-	}{
-		"no policy":                     {nil, false, false},
-		"no time":                       {[]Policy{{Driver: "d", MaxUnreachable: &own}}, false, false},
-		"a time":                        {[]Policy{timed}, true, false},
-		"never":                         {[]Policy{{Driver: "d", AfterUnreachable: &never}}, false, false},
-		"of a fence":                    {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c", After: &minute}}}, true, false},
-		"of a fence, never":             {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c", After: &never}}}, false, false},
-		"of a fence, not said":          {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c"}}}, false, false},
-		"a time, and no class":          {[]Policy{{Driver: "d", NetworkFence: NetworkFence{After: &minute}}}, false, false},
-		"a time, and a number":          {[]Policy{{Driver: "d", AfterUnreachable: &minute, MaxUnreachable: &own}}, true, true},
-		"one has a time, one a number":  {[]Policy{timed, {Driver: "e", MaxUnreachable: &own}}, true, true},
-		"one has a number, one a time":  {[]Policy{{Driver: "d", MaxUnreachable: &own}, {Driver: "e", AfterUnreachable: &minute}}, true, true},
-		"one has a time, others a name": {[]Policy{{Driver: "a"}, {Driver: "b"}, timed, {Driver: "e"}, {Driver: "f"}}, true, false},
-	} {
-		l := New()
-		for i, p := range test.policies {
-			p.Name, p.Version = string(rune('a'+i)), "1"
-			l.Apply(start, p)
-		}
-		got := l.facts.bounds()
-		if len(got) > 0 != test.want {
-			t.Errorf("%s: %+v", name, got)
-		}
-		for _, part := range own.parts() {
-			if slices.Contains(got, part) != test.own {
-				t.Errorf("%s: %+v", name, got)
-			}
-		}
-	}
-}
-
-// The time at which a bound was last exceeded is kept for present bounds, also for a zone without nodes;
-// only volumes at the zone's unreachable nodes are touched.
-func TestLiftedBounds(t *testing.T) {
-	minute, now := time.Minute, start.Add(time.Hour)
+// The time at which too many nodes were last unreachable is kept, also for a zone without nodes; only
+// volumes at the zone's unreachable nodes are touched.
+func TestLifted(t *testing.T) {
+	now := start.Add(time.Hour)
 	l := New()
-	l.Apply(start, Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &minute})
-	share := DefaultMaxUnreachable().parts()[0]
-	gone := MaxUnreachable{Percent: 1}
 	zone := Zone{Name: "z"}
-	l.facts.zones.put(l.gen, zone, &ZoneNodes{Zone: zone, Nodes: 10, Unreachable: 10, lifted: []lifted{{gone, start}, {share, start}}})
-	at := func() []lifted {
-		if z := l.facts.zones.get(zone); z != nil {
-			return z.lifted
+	l.facts.zones.put(l.gen, zone, &ZoneNodes{Zone: zone, Nodes: 10, Unreachable: 10, lifted: start})
+	for _, test := range []struct {
+		name               string
+		at                 time.Time
+		nodes, unreachable int32
+		want               time.Time
+	}{
+		{"while too many are", start.Add(time.Minute), 1, 0, start},
+		{"when they are not any more", now, 0, -10, now},
+		{"later", now.Add(time.Hour), 1, 0, now},
+		{"without nodes", now.Add(time.Hour), -12, 0, now},
+	} {
+		l.changeZone(test.at, &Touched{}, zone, test.nodes, test.unreachable)
+		if z := l.facts.zones.get(zone); z == nil || !z.lifted.Equal(test.want) {
+			t.Errorf("%s: %+v", test.name, z)
 		}
-		return nil
-	}
-	l.changeZone(start.Add(time.Minute), &Touched{}, zone, 1, 0)
-	if got := at(); !slices.Equal(got, []lifted{{share, start}}) {
-		t.Errorf("while it is exceeded: %+v", got)
-	}
-	l.changeZone(now, &Touched{}, zone, 0, -10)
-	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
-		t.Errorf("when it is not any more: %+v", got)
-	}
-	l.changeZone(now.Add(time.Hour), &Touched{}, zone, 1, 0)
-	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
-		t.Errorf("later: %+v", got)
-	}
-	l.changeZone(now, &Touched{}, zone, -12, 0)
-	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
-		t.Errorf("without nodes: %+v", got)
-	}
-	z := &ZoneNodes{lifted: []lifted{{share, now}, {DefaultMaxUnreachable().parts()[1], start}, {gone, now.Add(time.Hour)}}}
-	if got := z.liftedAt(DefaultMaxUnreachable()); !got.Equal(now) {
-		t.Errorf("the last of two: %s", got)
 	}
 
 	cluster := storm()

@@ -27,70 +27,21 @@ type ZoneNodes struct {
 	Nodes       int32
 	Unreachable int32 // the unreachable nodes among them, see Node.Unreachable
 
-	lifted []lifted
+	lifted time.Time // when too many were last unreachable, as this process saw it end
 }
 
-// lifted is when a bound was last exceeded in a zone, as this process saw it end.
-type lifted struct {
-	bound MaxUnreachable
-	at    time.Time
-}
-
-// MaxUnreachable is how many nodes may be unreachable at once while a policy's AfterUnreachable runs. The
-// zero value stops it above minUnreachable.
-type MaxUnreachable struct {
-	Percent int32 // of a zone's nodes, and of the whole cluster's; 100: any share
-	Nodes   int32 // of a zone; 0: any number
-}
-
-// DefaultMaxUnreachable is the default bound: the share at which kube-controller-manager considers a zone
-// disrupted (--unhealthy-zone-threshold).
-func DefaultMaxUnreachable() MaxUnreachable { return MaxUnreachable{Percent: 55} }
+// MaxUnreachablePercent is the share of a zone's nodes, and of the whole cluster's, that may be unreachable
+// at once while a policy's AfterUnreachable runs: the share at which kube-controller-manager considers a
+// zone disrupted (--unhealthy-zone-threshold).
+const MaxUnreachablePercent = 55
 
 // minUnreachable is the number of unreachable nodes that is never too large a share (kubernetes
 // pkg/controller/nodelifecycle, ComputeZoneState).
 const minUnreachable = 2
 
-// Stricter is exceeded if either of two bounds is.
-func (m MaxUnreachable) Stricter(other MaxUnreachable) MaxUnreachable {
-	if m.Nodes == 0 || other.Nodes != 0 && other.Nodes < m.Nodes {
-		m.Nodes = other.Nodes
-	}
-	m.Percent = min(m.Percent, other.Percent)
-	return m
-}
-
-// parts are a bound's parts, one for each number.
-func (m MaxUnreachable) parts() [2]MaxUnreachable {
-	return [2]MaxUnreachable{{Percent: m.Percent}, {Percent: 100, Nodes: m.Nodes}}
-}
-
-// Exceeds says whether more nodes are unreachable than a bound permits.
-func (z *ZoneNodes) Exceeds(m MaxUnreachable) bool {
-	switch {
-	case z == nil:
-		return false
-	case m.Nodes > 0 && !z.Whole && z.Unreachable > m.Nodes:
-		return true
-	}
-	return z.Unreachable > minUnreachable && int64(z.Unreachable)*100 > int64(m.Percent)*int64(z.Nodes)
-}
-
-// liftedAt is when a bound was last exceeded in the zone; zero: never, as far as this process
-// has seen it end.
-func (z *ZoneNodes) liftedAt(m MaxUnreachable) time.Time {
-	var at time.Time
-	if z == nil {
-		return at
-	}
-	for _, part := range m.parts() {
-		for _, l := range z.lifted {
-			if l.bound == part && l.at.After(at) {
-				at = l.at
-			}
-		}
-	}
-	return at
+// TooMany says whether too many of the nodes are unreachable for a policy's AfterUnreachable to run.
+func (z *ZoneNodes) TooMany() bool {
+	return z != nil && z.Unreachable > minUnreachable && int64(z.Unreachable)*100 > MaxUnreachablePercent*int64(z.Nodes)
 }
 
 // Zones iterates over the zones with nodes, and the whole cluster, unordered.
@@ -102,24 +53,25 @@ func (s Snapshot) ZoneNodes(n *Node) [2]*ZoneNodes {
 	return [2]*ZoneNodes{s.facts.zones.get(n.zone()), s.facts.zones.get(Zone{Whole: true})}
 }
 
-// Exceeded is the zone of a node, or the whole cluster, where more nodes are unreachable than
-// a bound permits. False: neither.
-func (s Snapshot) Exceeded(n *Node, m MaxUnreachable) (Zone, bool) {
+// TooMany is the zone of a node, or the whole cluster, where too many nodes are unreachable. False:
+// neither.
+func (s Snapshot) TooMany(n *Node) (Zone, bool) {
 	for _, z := range s.ZoneNodes(n) {
-		if z.Exceeds(m) {
+		if z.TooMany() {
 			return z.Zone, true
 		}
 	}
 	return Zone{}, false
 }
 
-// Lifted is when a bound was last exceeded in a node's zone or the whole cluster; zero: never,
-// as far as this process has seen it end.
-func (s Snapshot) Lifted(n *Node, m MaxUnreachable) time.Time {
-	zones := s.ZoneNodes(n)
-	at := zones[0].liftedAt(m)
-	if whole := zones[1].liftedAt(m); whole.After(at) {
-		return whole
+// Lifted is when too many nodes of a node's zone, or of the whole cluster, were last unreachable; zero:
+// never, as far as this process has seen it end.
+func (s Snapshot) Lifted(n *Node) time.Time {
+	var at time.Time
+	for _, z := range s.ZoneNodes(n) {
+		if z != nil && z.lifted.After(at) {
+			at = z.lifted
+		}
 	}
 	return at
 }
@@ -189,7 +141,7 @@ func (l *Ledger) recount(now time.Time, t *Touched, n *Node) {
 	l.changeZone(now, t, Zone{Whole: true}, nodes, unreachable)
 }
 
-// changeZone adds to the numbers of a zone, notes which bounds are no longer exceeded there, and
+// changeZone adds to the numbers of a zone, notes when no longer too many nodes are unreachable there, and
 // touches the volumes at its unreachable nodes when that changes.
 func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreachable int32) {
 	if nodes == 0 && unreachable == 0 {
@@ -202,66 +154,34 @@ func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreach
 	}
 	is.Nodes += nodes
 	is.Unreachable += unreachable
-	crossed, bounds := false, l.facts.bounds()
-	is.lifted = slices.DeleteFunc(slices.Clone(is.lifted), func(e lifted) bool { return !slices.Contains(bounds, e.bound) })
-	for _, bound := range bounds {
-		before, after := was.Exceeds(bound), is.Exceeds(bound)
-		crossed = crossed || before != after
-		if before && !after {
-			is.lifted = slices.DeleteFunc(is.lifted, func(e lifted) bool { return e.bound == bound })
-			is.lifted = append(is.lifted, lifted{bound, now})
-		}
+	before, after := was.TooMany(), is.TooMany()
+	if before && !after {
+		is.lifted = now
 	}
-	if is.Nodes == 0 && len(is.lifted) == 0 {
+	if is.Nodes == 0 && is.lifted.IsZero() {
 		l.facts.zones.del(l.gen, zone)
 	} else {
 		l.facts.zones.put(l.gen, zone, is)
 	}
-	if crossed {
+	if before != after {
 		l.touchUnreachable(t, zone)
 	}
 }
 
-// forgetLifted forgets when bounds were exceeded: before Complete, the first nodes may be the unreachable
-// ones.
+// forgetLifted forgets when too many nodes were unreachable: before Complete, the first nodes may be the
+// unreachable ones.
 func (l *Ledger) forgetLifted() {
 	var list []ZoneNodes
 	for z := range l.facts.zones.all() {
-		if len(z.lifted) > 0 {
+		if !z.lifted.IsZero() {
 			list = append(list, *z)
 		}
 	}
 	for _, z := range list {
-		z.lifted = nil
+		z.lifted = time.Time{}
 		l.facts.zones.put(l.gen, z.Zone, &z)
 	}
 }
-
-// bounds are the policies' bounds; none if no policy has a time that they stop.
-func (w *facts) bounds() []MaxUnreachable {
-	var list []MaxUnreachable
-	timed := false
-	add := func(m MaxUnreachable) {
-		for _, part := range m.parts() {
-			if !slices.Contains(list, part) {
-				list = append(list, part)
-			}
-		}
-	}
-	add(DefaultMaxUnreachable())
-	for p := range w.policies.all() {
-		timed = timed || runs(p.AfterUnreachable) || p.NetworkFence.Class != "" && runs(p.NetworkFence.After)
-		if p.MaxUnreachable != nil {
-			add(*p.MaxUnreachable)
-		}
-	}
-	if !timed {
-		return nil
-	}
-	return list
-}
-
-func runs(after *time.Duration) bool { return after != nil && *after >= 0 }
 
 // touchUnreachable touches the volumes at the unreachable nodes of a zone. It looks at all nodes.
 func (l *Ledger) touchUnreachable(t *Touched, zone Zone) {

@@ -488,7 +488,7 @@ func (d *decider) makeDue(n *ledger.Node, p place, due rules.FenceDue) {
 	name := fenceName(machine)
 	listed, read := d.listed(p, due.Class)
 	switch driver, exists := d.Classes[due.Class]; {
-	case !due.Brake.IsZero():
+	case due.Brake.On:
 		d.say(p, "no NetworkFence is made while %s can't be reached", due.Brake)
 	case !exists:
 		d.say(p, "there is no NetworkFenceClass %s, which the AttachPolicy names", due.Class)

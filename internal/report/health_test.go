@@ -92,8 +92,11 @@ func TestNodesHeld(t *testing.T) {
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &minute})
 	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="r",zone="a"} 4
 `, "moorage_nodes_unreachable_held")
-	l.Apply(now, ledger.Policy{Name: "p", Version: "2", Driver: "d", AfterUnreachable: &minute, MaxUnreachable: &ledger.MaxUnreachable{Percent: 35}})
-	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="*",zone="*"} 4
+	for i := range 3 {
+		l.Apply(now, ledger.NodeState{Name: ledger.NodeName(fmt.Sprintf("n%d", 4+i)), UID: "u", Version: "2", Labels: map[string]string{"topology.kubernetes.io/zone": "b"}})
+	}
+	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="",zone="b"} 3
+moorage_nodes_unreachable_held{region="*",zone="*"} 7
 moorage_nodes_unreachable_held{region="r",zone="a"} 4
 `, "moorage_nodes_unreachable_held")
 }

@@ -62,7 +62,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 		fenced: prometheus.NewDesc("moorage_fenced_volumes",
 			"Volumes that were taken, or are being taken, from a node by a rule of force, and that it may not have again before it is known to be in order. None where there are none.", []string{"node"}, nil),
 		braked: prometheus.NewDesc("moorage_nodes_unreachable_held",
-			"Nodes that are unreachable in a zone where an AttachPolicy's afterUnreachable takes nothing from them, since they are more than its maxUnreachable. None where none holds.", []string{"region", "zone"}, nil),
+			"Nodes that are unreachable in a zone where an AttachPolicy's afterUnreachable takes nothing from them, since they are too many. None where none holds.", []string{"region", "zone"}, nil),
 		cutOff: prometheus.NewDesc("moorage_nodes_cut_off",
 			"1 while a Node says that the storage of a driver has cut its machine off by a NetworkFence: no pod with a volume of that driver is placed there. None where it does not say so.", []string{"node", "driver"}, nil),
 		underWay: prometheus.NewDesc("moorage_driver_operations",
@@ -142,7 +142,7 @@ func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	braked := map[ledger.Zone]int32{}
 	for p := range s.Policies() {
 		for _, z := range rules.HeldZones(s, p.Driver, p.Class) {
-			braked[z.Brake.Zone] = z.Unreachable
+			braked[z.Zone] = z.Unreachable
 		}
 	}
 	for zone, unreachable := range braked {

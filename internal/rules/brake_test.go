@@ -19,14 +19,12 @@ type braked struct {
 	fence  bool // the hold says that the rule takes the volume in the outage since then
 	rule   string
 	since  int64
-	policy ledger.Policy
 	before time.Duration // measured by another leader in this outage
 }
 
 func (b braked) at(t *testing.T, now time.Time) forcing {
 	t.Helper()
 	two := 2 * time.Minute
-	b.policy.Name, b.policy.Version, b.policy.Driver, b.policy.AfterUnreachable = "p", "1", "d", &two
 	other := func(l *ledger.Ledger, at int64, version string, i int, ready ledger.Readiness) {
 		name := fmt.Sprintf("other%d", i)
 		l.Apply(time.Unix(at, 0), ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: version, Ready: ready, ReadySince: at})
@@ -40,7 +38,7 @@ func (b braked) at(t *testing.T, now time.Time) forcing {
 		hold.Force = &ledger.Force{Rule: AfterUnreachable, Node: "dead", NodeUID: "x", Since: 40, Renewed: 7, Elapsed: b.before}
 	}
 	s, v, _ := concerned(t, "dead", "dead", hold, func(l *ledger.Ledger) {
-		l.Apply(time.Unix(1000, 0), b.policy)
+		l.Apply(time.Unix(1000, 0), ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &two})
 		for i := range b.others {
 			other(l, 1000, "1", i, ledger.ReadyUnknown)
 		}
@@ -56,33 +54,27 @@ func (b braked) at(t *testing.T, now time.Time) forcing {
 
 // The time of a silent node runs unless too many others are silent, and begins anew when they return.
 func TestBrake(t *testing.T) {
-	permits := func(m ledger.MaxUnreachable) ledger.Policy { return ledger.Policy{MaxUnreachable: &m} }
 	for name, test := range map[string]struct {
 		braked
 		now     int64
 		elapsed time.Duration
 		on      bool
 	}{
-		"one with another":                       {braked{others: 1}, 1100, 100 * time.Second, false},
-		"one with two others":                    {braked{others: 2}, 1100, 0, true},
-		"for long":                               {braked{others: 2}, 9000, 0, true},
-		"one of them is back":                    {braked{others: 2, back: 1}, 1400, 100 * time.Second, false},
-		"one of them is back, of too many":       {braked{others: 4, back: 1}, 1400, 0, true},
-		"measured before":                        {braked{others: 1, before: time.Minute}, 1100, 160 * time.Second, false},
-		"measured before, and one is back":       {braked{others: 2, back: 1, before: time.Minute}, 1310, 10 * time.Second, false},
-		"it is being taken":                      {braked{others: 2, fence: true, rule: AfterUnreachable, since: 40}, 1400, 400 * time.Second, false},
-		"it is being taken, and one is back":     {braked{others: 2, back: 1, fence: true, rule: AfterUnreachable, since: 40}, 1310, 310 * time.Second, false},
-		"it is being taken by another rule":      {braked{others: 2, fence: true, rule: AfterPodGone, since: 40}, 1400, 0, true},
-		"it was being taken in another outage":   {braked{others: 2, fence: true, rule: AfterUnreachable, since: 39}, 1400, 0, true},
-		"it was taken before, and one is back":   {braked{others: 2, back: 1, fence: true, rule: AfterUnreachable, since: 39}, 1310, 10 * time.Second, false},
-		"the policy permits all":                 {braked{others: 2, policy: permits(ledger.MaxUnreachable{Percent: 100})}, 1100, 100 * time.Second, false},
-		"the policy permits one":                 {braked{others: 1, policy: permits(ledger.MaxUnreachable{Percent: 100, Nodes: 1})}, 1100, 0, true},
-		"the policy permits one, which is back":  {braked{others: 1, back: 1, policy: permits(ledger.MaxUnreachable{Percent: 100, Nodes: 1})}, 1310, 10 * time.Second, false},
-		"the policy permits two":                 {braked{others: 1, policy: permits(ledger.MaxUnreachable{Percent: 100, Nodes: 2})}, 1100, 100 * time.Second, false},
-		"another policy's bound has been lifted": {braked{others: 2, back: 1, policy: permits(ledger.MaxUnreachable{Percent: 100})}, 1310, 310 * time.Second, false},
+		"one with another":                     {braked{others: 1}, 1100, 100 * time.Second, false},
+		"one with two others":                  {braked{others: 2}, 1100, 0, true},
+		"for long":                             {braked{others: 2}, 9000, 0, true},
+		"one of them is back":                  {braked{others: 2, back: 1}, 1400, 100 * time.Second, false},
+		"one of them is back, of too many":     {braked{others: 4, back: 1}, 1400, 0, true},
+		"measured before":                      {braked{others: 1, before: time.Minute}, 1100, 160 * time.Second, false},
+		"measured before, and one is back":     {braked{others: 2, back: 1, before: time.Minute}, 1310, 10 * time.Second, false},
+		"it is being taken":                    {braked{others: 2, fence: true, rule: AfterUnreachable, since: 40}, 1400, 400 * time.Second, false},
+		"it is being taken, and one is back":   {braked{others: 2, back: 1, fence: true, rule: AfterUnreachable, since: 40}, 1310, 310 * time.Second, false},
+		"it is being taken by another rule":    {braked{others: 2, fence: true, rule: AfterPodGone, since: 40}, 1400, 0, true},
+		"it was being taken in another outage": {braked{others: 2, fence: true, rule: AfterUnreachable, since: 39}, 1400, 0, true},
+		"it was taken before, and one is back": {braked{others: 2, back: 1, fence: true, rule: AfterUnreachable, since: 39}, 1310, 10 * time.Second, false},
 	} {
 		f := test.at(t, time.Unix(test.now, 0))
-		if f.Brake.IsZero() == test.on || test.on && f.Rule != "" || !test.on && (f.Rule != AfterUnreachable || f.Elapsed != test.elapsed) {
+		if f.Brake.On != test.on || test.on && f.Rule != "" || !test.on && (f.Rule != AfterUnreachable || f.Elapsed != test.elapsed) {
 			t.Errorf("%s: %q has run for %s, held by %q", name, f.Rule, f.Elapsed, f.Brake)
 		}
 	}
@@ -90,7 +82,7 @@ func TestBrake(t *testing.T) {
 
 // An earlier rule without a time continues, and the reason omits the brake on another rule.
 func TestBrakeAndOtherRules(t *testing.T) {
-	held := forcing{Brake: Brake{ledger.Zone{Name: "a"}, ledger.DefaultMaxUnreachable()}}
+	held := forcing{Brake: Brake{true, ledger.Zone{Name: "a"}}}
 	taint, gone := forcing{Rule: OutOfService}, forcing{Rule: AfterPodGone, Left: time.Minute, Limit: time.Hour, Step: time.Minute}
 	for _, test := range []struct{ a, b forcing }{{taint, held}, {held, taint}, {gone, held}, {held, gone}} {
 		if f := test.a.sooner(test.b); f.Rule == "" {
@@ -121,28 +113,24 @@ func TestBrakeAndOtherRules(t *testing.T) {
 	}
 }
 
-// The reason for a brake names the zone and the policy's limit of nodes.
+// The reason for a brake names the zone.
 func TestBrakeWords(t *testing.T) {
-	share, number, both := ledger.MaxUnreachable{Percent: 55}, ledger.MaxUnreachable{Percent: 100, Nodes: 3}, ledger.MaxUnreachable{Percent: 40, Nodes: 3}
-	for want, b := range map[string]Brake{
-		"more than 55% of the nodes of the cluster":         {ledger.Zone{Whole: true}, share},
-		"more than 40% of the nodes of the cluster":         {ledger.Zone{Whole: true}, both},
-		"more than 55% of the nodes without a zone":         {ledger.Zone{}, share},
-		"more than 55% of the nodes in region r":            {ledger.Zone{Region: "r"}, share},
-		"more than 3 of the nodes in zone a":                {ledger.Zone{Region: "r", Name: "a"}, number},
-		"more than 3, or 40%, of the nodes in zone a":       {ledger.Zone{Name: "a"}, both},
-		"more than 3, or 40%, of the nodes without a zone":  {ledger.Zone{}, both},
-		"more than 55% of the nodes in zone europe-west-1a": {ledger.Zone{Region: "europe-west-1", Name: "europe-west-1a"}, share},
+	for want, zone := range map[string]ledger.Zone{
+		"more than 55% of the nodes of the cluster":         {Whole: true},
+		"more than 55% of the nodes without a zone":         {},
+		"more than 55% of the nodes in region r":            {Region: "r"},
+		"more than 55% of the nodes in zone a":              {Region: "r", Name: "a"},
+		"more than 55% of the nodes in zone europe-west-1a": {Region: "europe-west-1", Name: "europe-west-1a"},
 	} {
-		if got := b.String(); got != want {
-			t.Errorf("%+v: %q, want %q", b, got, want)
+		if got := (Brake{true, zone}).String(); got != want {
+			t.Errorf("%+v: %q, want %q", zone, got, want)
 		}
 	}
 }
 
 // Brakes are listed for drivers that have a time.
 func TestBrakesOfADriver(t *testing.T) {
-	two, never, all := 2*time.Minute, time.Duration(-1), ledger.MaxUnreachable{Percent: 100}
+	two, never := 2*time.Minute, time.Duration(-1)
 	fence := ledger.NetworkFence{Class: "f", After: &two}
 	for name, test := range map[string]struct {
 		policy ledger.Policy
@@ -153,7 +141,6 @@ func TestBrakesOfADriver(t *testing.T) {
 		"a time":                 {ledger.Policy{AfterUnreachable: &two}, 2}, // the zone and the cluster
 		"no time":                {ledger.Policy{}, 0},
 		"never":                  {ledger.Policy{AfterUnreachable: &never}, 0},
-		"a time, and no bound":   {ledger.Policy{AfterUnreachable: &two, MaxUnreachable: &all}, 0},
 		"of a class, not of all": {ledger.Policy{AfterUnreachable: &two, Class: "c"}, 0},
 	} {
 		s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {

@@ -93,7 +93,7 @@ func (s *script) command(line string) string {
 	commands := map[string]func(args){
 		"node": s.node, "csinode": s.csinode, "pv": s.volume, "claim": s.claim, "class": s.class,
 		"driver": s.driver, "policy": s.policy, "pod": s.pod, "ticket": s.ticket, "holder": s.holder, "satisfied": s.satisfied, "reserve": s.reserve, "forge-hold": s.forgeHold,
-		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "agent": s.agent, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "standalone": s.standalone, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "stock-attacher": func(args) { s.csi.stock = true }, "strict": func(args) { s.csi.strict = true }, "lists": func(args) { s.csi.lists = true }, "by-name": func(args) { s.csi.byName = true },
+		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "agent": s.agent, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "standalone": s.standalone, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "requires-report": func(a args) { s.arb.RequireNodeReport = !a.flag("not") }, "stock-attacher": func(args) { s.csi.stock = true }, "strict": func(args) { s.csi.strict = true }, "lists": func(args) { s.csi.lists = true }, "by-name": func(args) { s.csi.byName = true },
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
 		"plan": s.plan, "do": s.doSteps, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(a args) { s.cluster.restart(a.list("unseen")...) },

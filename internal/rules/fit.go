@@ -20,9 +20,10 @@ type Arbiter struct {
 	StayAttached bool
 	// Hurried: a node is asked for the second look at an unknown volume at once, for tests without time.
 	Hurried bool
-	// HearsNoNodes: this process does not read moorage-node's reports, so that it can't notice the absence
-	// of a report that a policy requires. It detaches nothing.
-	HearsNoNodes bool
+	// RequireNodeReport: a volume counts as in use at a node until moorage-node has looked there and found
+	// nothing of it. For a controller in Standalone mode only: other processes detach nothing, and do not
+	// read moorage-node's reports.
+	RequireNodeReport bool
 }
 
 // Admissible says whether a request can be met at any node at all. Its reasons concern claims and volumes,

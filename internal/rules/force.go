@@ -61,7 +61,7 @@ type forcing struct {
 	Limit   time.Duration // the rule's whole time; 0: none
 	Step    time.Duration // of the reported progress
 	Former  bool          // another machine has the node's name now
-	Brake   Brake         // stops the time of AfterUnreachable; zero: nothing does
+	Brake   Brake         // stops the time of AfterUnreachable
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
@@ -72,7 +72,7 @@ func (f forcing) sooner(other forcing) forcing {
 	if f.Rule == "" || other.Rule != "" && other.Left < f.Left {
 		first = other
 	}
-	if first.Brake.IsZero() {
+	if !first.Brake.On {
 		first.Brake = f.Brake
 	}
 	return first
@@ -107,7 +107,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	if taint.over() || limit < 0 {
 		return taint
 	}
-	return taint.sooner(unreachable(s, v, n, policy, timing{rule: rule, limit: limit, silence: silenceOf(n, now)}, now))
+	return taint.sooner(unreachable(s, v, n, timing{rule: rule, limit: limit, silence: silenceOf(n, now)}, now))
 }
 
 // byUnpublish says whether a rule is proof only with the volume's unpublish.

@@ -97,7 +97,6 @@ func TestMountedOtherwise(t *testing.T) {
 	}
 	satisfied := func(k *ledger.Ticket) { k.SatisfiedSince = 900 }
 	plain := func(k *ledger.Ticket) { k.Parameters = "" }
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	usesIt := nodeAs("well", using)
 	staying := says(finds, hasLooked)
 	asking := func(look bool) func(*ledger.Ledger) {
@@ -114,24 +113,25 @@ func TestMountedOtherwise(t *testing.T) {
 		look   bool
 		want   ledger.Code
 		detail string
+		needed bool // moorage-node's report is required
 	}{
-		"nothing is there":                {with(), []ledger.Event{madeAt("well")}, false, "", ""},
-		"the kubelet has it in use":       {with(), []ledger.Event{madeAt("well"), usesIt}, false, InUse, ""},
-		"in use, and it has none":         {with(plain), []ledger.Event{madeAt("well"), usesIt}, false, "", ""},
-		"in use, not attached by driver":  {with(), []ledger.Event{madeAt("well"), usesIt, noAttach}, false, "", ""},
-		"in use, by a pod that leaves":    {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodTerminating)}, false, IncompatibleParameters, ""},
-		"in use, by a pod that lives":     {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodLive)}, false, InUse, ""},
-		"in use, out of service":          {with(), []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder, using)}, false, "", ""},
-		"in doubt":                        {with(), inDoubt(), false, InUseUnknown, forgetful},
-		"in doubt, and nothing is found":  {with(), inDoubt(says()), false, InUseUnknown, forgetful},
-		"nobody has reported":             {with(), []ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "w2", false }), madeAt("well")}, false, InUseUnknown, forgetful},
-		"moorage-node finds it":           {with(), []ledger.Event{again(), madeAt("well"), says(finds)}, false, StagedAtNode, ""},
-		"finds it, it was told":           {with(satisfied), []ledger.Event{again(), madeAt("well"), says(finds)}, false, "", ""},
-		"it was asked, and finds it":      {with(satisfied), []ledger.Event{again(), madeAt("well"), staying}, true, StagedAtNode, ""},
-		"the word is required":            {with(), []ledger.Event{madeAt("well"), requires}, false, InUseUnknown, unsaid},
-		"required, and it was told":       {with(satisfied), []ledger.Event{madeAt("well"), requires}, false, "", ""},
-		"in use, and it was told":         {with(satisfied), []ledger.Event{madeAt("well"), usesIt}, false, InUse, ""},
-		"leaves, is at no volume of this": {with(), []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodTerminating)}, false, "", ""},
+		"nothing is there":                {with(), []ledger.Event{madeAt("well")}, false, "", "", false},
+		"the kubelet has it in use":       {with(), []ledger.Event{madeAt("well"), usesIt}, false, InUse, "", false},
+		"in use, and it has none":         {with(plain), []ledger.Event{madeAt("well"), usesIt}, false, "", "", false},
+		"in use, not attached by driver":  {with(), []ledger.Event{madeAt("well"), usesIt, noAttach}, false, "", "", false},
+		"in use, by a pod that leaves":    {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodTerminating)}, false, IncompatibleParameters, "", false},
+		"in use, by a pod that lives":     {with(), []ledger.Event{madeAt("well"), usesIt, dataAt("q", "well", ledger.PodLive)}, false, InUse, "", false},
+		"in use, out of service":          {with(), []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder, using)}, false, "", "", false},
+		"in doubt":                        {with(), inDoubt(), false, InUseUnknown, forgetful, false},
+		"in doubt, and nothing is found":  {with(), inDoubt(says()), false, InUseUnknown, forgetful, false},
+		"nobody has reported":             {with(), []ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "w2", false }), madeAt("well")}, false, InUseUnknown, forgetful, false},
+		"moorage-node finds it":           {with(), []ledger.Event{again(), madeAt("well"), says(finds)}, false, StagedAtNode, "", false},
+		"finds it, it was told":           {with(satisfied), []ledger.Event{again(), madeAt("well"), says(finds)}, false, "", "", false},
+		"it was asked, and finds it":      {with(satisfied), []ledger.Event{again(), madeAt("well"), staying}, true, StagedAtNode, "", false},
+		"the word is required":            {with(), []ledger.Event{madeAt("well")}, false, InUseUnknown, unsaid, true},
+		"required, and it was told":       {with(satisfied), []ledger.Event{madeAt("well")}, false, "", "", true},
+		"in use, and it was told":         {with(satisfied), []ledger.Event{madeAt("well"), usesIt}, false, InUse, "", false},
+		"leaves, is at no volume of this": {with(), []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodTerminating)}, false, "", "", false},
 	} {
 		s, _, need := concerned(t, "", "", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 			for _, e := range append(test.facts, test.ticket) {
@@ -139,7 +139,7 @@ func TestMountedOtherwise(t *testing.T) {
 			}
 			asking(test.look)(l)
 		})
-		got := Arbiter{}.mountedOtherwise(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), need, auditTime)
+		got := Arbiter{RequireNodeReport: test.needed}.mountedOtherwise(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), need, auditTime)
 		if len(got) > 0 != (test.want != "") || test.want != "" && (len(got) != 1 || got[0].Code != test.want || got[0].Node != "well" || got[0].Volume != disk || got[0].Claim != need.Name || got[0].Detail != test.detail && test.want != StagedAtNode) {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
 		}
@@ -186,34 +186,33 @@ func TestDisplacers(t *testing.T) {
 	}
 }
 
-// A policy's time stops for a volume at a node that is not Ready, while more nodes are unreachable than the
-// policy permits.
+// A policy's time stops for a volume at a node that is not Ready, while too many nodes are
+// unreachable.
 func TestBraked(t *testing.T) {
 	after := func(d time.Duration) *time.Duration { return &d }
-	few := ledger.MaxUnreachable{Percent: 100, Nodes: 1}
-	other := ledger.NodeState{Name: "other", UID: "o", Version: "1"}
+	many := []ledger.Event{ledger.NodeState{Name: "other", UID: "o", Version: "1"}, ledger.NodeState{Name: "another", UID: "a", Version: "1"}}
 	for name, test := range map[string]struct {
 		policy ledger.Policy
 		node   ledger.NodeName
 		facts  []ledger.Event
 		want   bool
 	}{
-		"a time":                    {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", []ledger.Event{other}, true},
-		"a time of no length":       {ledger.Policy{AfterUnreachable: after(0)}, "dead", []ledger.Event{other}, true},
-		"no time":                   {ledger.Policy{}, "dead", []ledger.Event{other}, false},
-		"never":                     {ledger.Policy{AfterUnreachable: after(never)}, "dead", []ledger.Event{other}, false},
-		"of a fence":                {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(time.Minute)}}, "dead", []ledger.Event{other}, true},
-		"of a fence, at once":       {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(0)}}, "dead", []ledger.Event{other}, true},
-		"of a fence, never":         {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(never)}}, "dead", []ledger.Event{other}, false},
-		"of a fence without a time": {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c"}}, "dead", []ledger.Event{other}, false},
-		"a time, and no class":      {ledger.Policy{NetworkFence: ledger.NetworkFence{After: after(time.Minute)}}, "dead", []ledger.Event{other}, false},
-		"the node is Ready":         {ledger.Policy{AfterUnreachable: after(time.Minute)}, "well", []ledger.Event{other}, false},
+		"a time":                    {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", many, true},
+		"a time of no length":       {ledger.Policy{AfterUnreachable: after(0)}, "dead", many, true},
+		"no time":                   {ledger.Policy{}, "dead", many, false},
+		"never":                     {ledger.Policy{AfterUnreachable: after(never)}, "dead", many, false},
+		"of a fence":                {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(time.Minute)}}, "dead", many, true},
+		"of a fence, at once":       {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(0)}}, "dead", many, true},
+		"of a fence, never":         {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c", After: after(never)}}, "dead", many, false},
+		"of a fence without a time": {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "c"}}, "dead", many, false},
+		"a time, and no class":      {ledger.Policy{NetworkFence: ledger.NetworkFence{After: after(time.Minute)}}, "dead", many, false},
+		"the node is Ready":         {ledger.Policy{AfterUnreachable: after(time.Minute)}, "well", many, false},
 		"few are unreachable":       {ledger.Policy{AfterUnreachable: after(time.Minute)}, "dead", nil, false},
 	} {
-		test.policy.Name, test.policy.Version, test.policy.Driver, test.policy.MaxUnreachable = "p", "1", "d", &few
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append(test.facts, test.policy)...)
+		test.policy.Name, test.policy.Version, test.policy.Driver = "p", "1", "d"
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{test.policy}, test.facts...)...)
 		got := Braked(p.snapshot, p.volume, p.snapshot.Node(test.node))
-		if got.IsZero() == test.want || test.want && got.Over != few {
+		if got.On != test.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -14,7 +14,7 @@ type FenceDue struct {
 	Driver string
 	Class  string        // the NetworkFenceClass in the policy
 	Left   time.Duration // until the fence is due; 0: now
-	Brake  Brake         // stops that time; zero: nothing does
+	Brake  Brake         // stops that time
 }
 
 // NetworkFencesDue lists the fences for a node by driver, with their times: the driver's policy has such a
@@ -34,7 +34,7 @@ func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceD
 		}
 		due := FenceDue{Driver: driver, Class: policy.NetworkFence.Class}
 		t := timing{rule: NetworkFence, limit: *after, silence: silenceOf(n, now)}
-		if due.Brake = t.braked(s, n, policy); due.Brake.IsZero() {
+		if due.Brake = t.braked(s, n); !due.Brake.On {
 			due.Left = t.run(nil, n, now).Left
 		}
 		list = append(list, due)

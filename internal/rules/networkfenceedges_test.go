@@ -48,7 +48,7 @@ func TestNetworkFencesDue(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if got[i].Driver != test.want[i].Driver || got[i].Class != test.want[i].Class || got[i].Left != test.want[i].Left || !got[i].Brake.IsZero() {
+			if got[i].Driver != test.want[i].Driver || got[i].Class != test.want[i].Class || got[i].Left != test.want[i].Left || got[i].Brake.On {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}

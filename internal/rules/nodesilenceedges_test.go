@@ -63,16 +63,15 @@ func TestWhatCountsAsStaged(t *testing.T) {
 // A detach that waits for a node's report checks again when the patience is over, unless the node is
 // unresponsive.
 func TestNobodyWaitsForTheSilent(t *testing.T) {
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
 		recheck bool
 	}{
-		"it owes the answer":     {append(machineSpeaks(asked), requires), true},
-		"it is of another boot":  {append(machineSpeaks(asked, ofBoot("a")), requires), false},
-		"the answer has come in": {append(machineSpeaks(hasLooked, finds), requires), false},
+		"it owes the answer":     {machineSpeaks(asked), true},
+		"it is of another boot":  {machineSpeaks(asked, ofBoot("a")), false},
+		"the answer has come in": {machineSpeaks(hasLooked, finds), false},
 	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		p := plannerOf(t, Arbiter{RequireNodeReport: true}, "", ledger.Hold{}, test.facts...)
 		p.now = auditTime.Add(10 * time.Second)
 		place := *p.at("well")
 		place.Proof.Look = 1
@@ -140,9 +139,8 @@ func TestKeptOutageNamesItsNode(t *testing.T) {
 // A time begins anew at the end of its brake, unless it began later. Without a brake it continues an
 // earlier process's count.
 func TestTimeBeginsAnewAfterABrake(t *testing.T) {
-	few := ledger.MaxUnreachable{Percent: 100, Nodes: 1}
-	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(2 * time.Minute), MaxUnreachable: &few}
-	lifted := []ledger.Event{policy, nodeAs("third", silent), nodeAs("third", func(n *ledger.NodeState) { n.Version = "7" })}
+	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(2 * time.Minute)}
+	lifted := []ledger.Event{policy, ledger.NodeState{Name: "fourth", UID: "f", Version: "1"}, nodeAs("third", silent), nodeAs("third", func(n *ledger.NodeState) { n.Version = "7" })}
 	before, after := auditTime.Add(-time.Minute), auditTime.Add(time.Second)
 	for name, test := range map[string]struct {
 		facts     []ledger.Event
@@ -150,17 +148,16 @@ func TestTimeBeginsAnewAfterABrake(t *testing.T) {
 		want      time.Time
 		continues bool
 	}{
-		"it began before":                {lifted, before, auditTime, false},
-		"it began just then":             {lifted, auditTime, auditTime, false},
-		"it began later":                 {lifted, after, after, true},
-		"nothing held it":                {[]ledger.Event{policy}, before, before, true},
-		"nothing did, nor is it known":   {[]ledger.Event{policy}, time.Time{}, time.Time{}, true},
-		"it was held, and is not known":  {lifted, time.Time{}, auditTime, false},
-		"another bound was never passed": {[]ledger.Event{policy, nodeAs("third")}, before, before, true},
+		"it began before":               {lifted, before, auditTime, false},
+		"it began just then":            {lifted, auditTime, auditTime, false},
+		"it began later":                {lifted, after, after, true},
+		"nothing held it":               {[]ledger.Event{policy}, before, before, true},
+		"nothing did, nor is it known":  {[]ledger.Event{policy}, time.Time{}, time.Time{}, true},
+		"it was held, and is not known": {lifted, time.Time{}, auditTime, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		run := timing{silence: silence{since: test.since}, continues: true}
-		if brake := run.braked(p.snapshot, p.snapshot.Node("dead"), policy); !brake.IsZero() || !run.since.Equal(test.want) || run.continues != test.continues {
+		if brake := run.braked(p.snapshot, p.snapshot.Node("dead")); brake.On || !run.since.Equal(test.want) || run.continues != test.continues {
 			t.Errorf("%s: since %s, an earlier process counts: %t, held by %q", name, run.since, run.continues, brake)
 		}
 	}

@@ -30,11 +30,11 @@ const (
 // then without volumesAttached. It lists a volume that it is to use in volumesInUse within 10 s.
 const vacantFor = 15 * time.Second
 
-// unsaid is why the kubelet's word is not enough under a policy that requires moorage-node's.
-const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
+// unsaid is why the kubelet's word is not enough if moorage-node's report is required.
+const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its report is required"
 
 // unread is the same after moorage-node has looked.
-const unread = "moorage-node there could not read everything that may be about it, and its AttachPolicy has requireNodeWord"
+const unread = "moorage-node there could not read everything that may be about it, and its report is required"
 
 // whyUnsaid chooses between unsaid and unread.
 func whyUnsaid(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
@@ -44,11 +44,9 @@ func whyUnsaid(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
 	return unsaid
 }
 
-// requiresWord says whether a volume's policy counts the silence of moorage-node as use. moorage-node reads
-// no records of volumes without VolumeAttachments.
-func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
-	return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord
-}
+// requiresWord says whether the silence of moorage-node about a volume counts as use. moorage-node reads no
+// records of volumes without VolumeAttachments.
+func (a Arbiter) requiresWord(v *ledger.Volume) bool { return a.RequireNodeReport && !v.ID.NoAttach() }
 
 // unresponsive says whether a node gives no answer: its report is not about the present Node and boot, or
 // it has owed an answer, or could not be asked, for too long.
@@ -121,20 +119,20 @@ func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return n.Looked(p.Proof.Look) && n.SpeaksOf(v.ID) && !n.SaysHas(v.ID)
 }
 
-// unsaid says whether the policy requires moorage-node's report, and the node can't give it.
+// unsaid says whether moorage-node's report is required, and the node can't give it.
 func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
-	return !a.HearsNoNodes && requiresWord(s, v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), v.ID, now)
+	return a.requiresWord(v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), v.ID, now)
 }
 
 // asksNode says whether a detach has to wait for the node's report, after the volume has left its
 // volumesAttached, and plans the question. No question is needed if the node itself reported that the
 // volume came and went, or if it is unresponsive and its last report does not name the volume as forgotten
 // (otherwise SafeToDetach refuses). A node that can't read everything is asked as well: the volume may be
-// in the readable part. The question is always needed if the policy requires the report, or if the
-// volume is unknown; in that case the node has to look twice.
+// in the readable part. The question is always needed if the report is required, or if the volume
+// is unknown; in that case the node has to look twice.
 func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	unknown := p.isUnknown(place)
-	required := unknown || requiresWord(p.snapshot, p.volume)
+	required := unknown || p.requiresWord(p.volume)
 	switch {
 	case p.volume.ID.NoAttach() || node == nil || node.Word == nil:
 		return false // if the report is required, SafeToDetach has refused

@@ -83,34 +83,31 @@ func TestStagedByOldWord(t *testing.T) {
 	}
 }
 
-// If the policy requires moorage-node's report, its silence counts as use. This excludes volumes without a
-// VolumeAttachment, and controllers that hear no nodes.
+// If moorage-node's report is required, its silence counts as use. This excludes volumes without a
+// VolumeAttachment.
 func TestRequiredWord(t *testing.T) {
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
-	iscsi := ledger.Policy{Name: "i", Version: "1", Driver: "kubernetes.io/iscsi", RequireNodeWord: true}
 	for name, test := range map[string]struct {
-		arbiter Arbiter
-		facts   []ledger.Event
-		look    int32
-		want    bool
+		required bool
+		facts    []ledger.Event
+		look     int32
+		want     bool
 	}{
-		"nobody speaks":             {Arbiter{}, []ledger.Event{requires, madeAt("well")}, 0, true},
-		"no policy":                 {Arbiter{}, []ledger.Event{madeAt("well")}, 0, false},
-		"who hears no nodes":        {Arbiter{HearsNoNodes: true}, []ledger.Event{requires, madeAt("well")}, 0, false},
-		"it speaks":                 {Arbiter{}, append(machineSpeaks(), requires), 0, false},
-		"it owes an answer":         {Arbiter{}, append(machineSpeaks(asked), requires), 0, true},
-		"it has said that it left":  {Arbiter{}, append(machineSpeaks(func(w *ledger.NodeWord) { w.Look, w.Looked = 2, 1 }), requires), 1, false},
-		"of what has no attachment": {Arbiter{}, []ledger.Event{requires, iscsi, madeAt("well")}, 0, true},
+		"nobody speaks":            {true, []ledger.Event{madeAt("well")}, 0, true},
+		"it is not required":       {false, []ledger.Event{madeAt("well")}, 0, false},
+		"it speaks":                {true, machineSpeaks(), 0, false},
+		"it owes an answer":        {true, machineSpeaks(asked), 0, true},
+		"it has said that it left": {true, machineSpeaks(func(w *ledger.NodeWord) { w.Look, w.Looked = 2, 1 }), 1, false},
 	} {
-		p := plannerOf(t, test.arbiter, "", ledger.Hold{}, test.facts...)
+		a := Arbiter{RequireNodeReport: test.required}
+		p := plannerOf(t, a, "", ledger.Hold{}, test.facts...)
 		place := *p.at("well")
 		place.Proof.Look = test.look
-		if got := test.arbiter.unsaid(p.snapshot, p.volume, &place, auditTime.Add(LookPatience)); got != test.want {
+		if got := a.unsaid(p.snapshot, p.volume, &place, auditTime.Add(LookPatience)); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 		none := *p.volume
 		none.ID = ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
-		if requiresWord(p.snapshot, &none) {
+		if a.requiresWord(&none) {
 			t.Errorf("%s: it is required of a volume without attachments", name)
 		}
 	}
@@ -163,7 +160,6 @@ func TestUnreadIsNotGone(t *testing.T) {
 // The questions of a detach to a node after the volume has left volumesAttached, and the answers that it
 // waits for: none if the node is unresponsive.
 func TestAsksNode(t *testing.T) {
-	requires := ledger.Policy{Name: "p", Version: "1", Driver: "d", RequireNodeWord: true}
 	doubts := func(changes ...func(*ledger.NodeWord)) []ledger.Event { return inDoubt(says(changes...)) }
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
@@ -172,25 +168,26 @@ func TestAsksNode(t *testing.T) {
 		waits   bool
 		want    Action
 		recheck time.Duration
+		needed  bool // the report is required
 	}{
-		"it was not asked":                    {machineSpeaks(), ledger.Proof{}, 0, true, AskNode, 0},
-		"it was":                              {machineSpeaks(asked), ledger.Proof{Look: 1}, 10 * time.Second, true, 0, 20 * time.Second},
-		"it was, and is silent":               {machineSpeaks(asked), ledger.Proof{Look: 1}, LookPatience, false, 0, 0},
-		"silent, and its word is required":    {append(machineSpeaks(asked), requires), ledger.Proof{Look: 1}, LookPatience, true, 0, 0},
-		"who was asked is gone":               {machineSpeaks(), ledger.Proof{Look: 1}, 0, true, AskNode, 0},
-		"it has looked":                       {machineSpeaks(hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0},
-		"it has looked, and finds it":         {machineSpeaks(hasLooked, finds), ledger.Proof{Look: 1}, 0, true, 0, 0},
-		"it has said that it came and went":   {machineSpeaks(), ledger.Proof{Unstaged: true}, 0, false, 0, 0},
-		"came and went, its word is required": {append(machineSpeaks(), requires), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0},
-		"it can't read everything, and looks": {machineSpeaks(partly, hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0},
-		"there is no moorage-node":            {[]ledger.Event{again(), madeAt("well"), requires}, ledger.Proof{}, 0, false, 0, 0},
-		"there is none, nor a policy":         {[]ledger.Event{again(), madeAt("well")}, ledger.Proof{}, 0, false, 0, 0},
-		"in doubt, and it was not asked":      {doubts(), ledger.Proof{}, 0, true, AskNode, 0},
-		"in doubt, and it came and went":      {doubts(), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0},
-		"in doubt, and it has looked":         {doubts(hasLooked), ledger.Proof{Look: 1}, 0, true, 0, 0},
-		"in doubt, and it has looked twice":   {doubts(hasLooked), ledger.Proof{Look: 1, Again: true}, 0, false, 0, 0},
+		"it was not asked":                    {machineSpeaks(), ledger.Proof{}, 0, true, AskNode, 0, false},
+		"it was":                              {machineSpeaks(asked), ledger.Proof{Look: 1}, 10 * time.Second, true, 0, 20 * time.Second, false},
+		"it was, and is silent":               {machineSpeaks(asked), ledger.Proof{Look: 1}, LookPatience, false, 0, 0, false},
+		"silent, and its word is required":    {machineSpeaks(asked), ledger.Proof{Look: 1}, LookPatience, true, 0, 0, true},
+		"who was asked is gone":               {machineSpeaks(), ledger.Proof{Look: 1}, 0, true, AskNode, 0, false},
+		"it has looked":                       {machineSpeaks(hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0, false},
+		"it has looked, and finds it":         {machineSpeaks(hasLooked, finds), ledger.Proof{Look: 1}, 0, true, 0, 0, false},
+		"it has said that it came and went":   {machineSpeaks(), ledger.Proof{Unstaged: true}, 0, false, 0, 0, false},
+		"came and went, its word is required": {machineSpeaks(), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0, true},
+		"it can't read everything, and looks": {machineSpeaks(partly, hasLooked), ledger.Proof{Look: 1}, 0, false, 0, 0, false},
+		"there is no moorage-node":            {[]ledger.Event{again(), madeAt("well")}, ledger.Proof{}, 0, false, 0, 0, true},
+		"there is none, nor is it required":   {[]ledger.Event{again(), madeAt("well")}, ledger.Proof{}, 0, false, 0, 0, false},
+		"in doubt, and it was not asked":      {doubts(), ledger.Proof{}, 0, true, AskNode, 0, false},
+		"in doubt, and it came and went":      {doubts(), ledger.Proof{Unstaged: true}, 0, true, AskNode, 0, false},
+		"in doubt, and it has looked":         {doubts(hasLooked), ledger.Proof{Look: 1}, 0, true, 0, 0, false},
+		"in doubt, and it has looked twice":   {doubts(hasLooked), ledger.Proof{Look: 1, Again: true}, 0, false, 0, 0, false},
 	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
+		p := plannerOf(t, Arbiter{RequireNodeReport: test.needed}, "", ledger.Hold{}, test.facts...)
 		p.now = auditTime.Add(test.after)
 		place := *p.at("well")
 		place.Proof = test.proof

@@ -5,7 +5,6 @@ package rules_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -236,13 +235,6 @@ func (s *script) policy(a args) {
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
-		RequireNodeWord: a.flag("requireNodeWord"),
-	}
-	if share, is := strings.CutSuffix(a.get("maxUnreachable", ""), "%"); is {
-		percent, _ := strconv.Atoi(share)
-		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: int32(percent)}
-	} else if n := a.number("maxUnreachable", 0); n > 0 {
-		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: int32(n)}
 	}
 	if name := a.get("fencedCondition", ""); name != "" {
 		p.FencedCondition = fencedPrefix + name

@@ -142,7 +142,7 @@ func TestAlikeNodes(t *testing.T) {
 
 // A hold says why no time runs, unless it has another reason.
 func TestSayBrake(t *testing.T) {
-	brake := Brake{Zone: ledger.Zone{Name: "a"}, Over: ledger.MaxUnreachable{Percent: 55}}
+	brake := Brake{true, ledger.Zone{Name: "a"}}
 	for name, test := range map[string]struct {
 		f    forcing
 		h    ledger.Hold

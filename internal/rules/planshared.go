@@ -91,7 +91,7 @@ func (p *holdPlan) overdue() *ledger.NodeVolume {
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
-		idle := f.over() || f.Rule == "" && f.Brake.IsZero()
+		idle := f.over() || f.Rule == "" && !f.Brake.On
 		nothing := !attachedAt(place) && !place.Left && !place.WithoutAttachment() // to detach, whatever the kubelet's last report
 		if idle || nothing || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue

@@ -39,9 +39,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
 	}
-	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
-		p.RequireNodeWord = all.RequireNodeWord
-	}
 	if !says(ledger.FieldLiveMigration, p.LiveMigration) {
 		p.LiveMigration = all.LiveMigration
 	}
@@ -59,9 +56,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.AfterUnreachable == nil {
 		p.AfterUnreachable = all.AfterUnreachable
-	}
-	if p.MaxUnreachable == nil {
-		p.MaxUnreachable = all.MaxUnreachable
 	}
 	p.Says |= all.Says
 	// Slots of a node and calls of a driver are not of a class.
@@ -115,15 +109,13 @@ func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledg
 func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
 	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
-	most := maxUnreachable(a).Stricter(maxUnreachable(b))
-	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
+	a.AfterPodGone, a.AfterUnreachable = &gone, &unreachable
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	if a.FencedCondition != b.FencedCondition {
 		a.FencedCondition = ""
 	}
-	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	return a
 }
 
@@ -146,20 +138,11 @@ func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
 	return DefaultAfterPodGone
 }
 
-// setOr is a policy's value, or the default.
-func setOr[T any](set *T, otherwise T) T {
-	if set == nil {
-		return otherwise
-	}
-	return *set
-}
-
 func afterUnreachable(p ledger.Policy) time.Duration {
-	return setOr(p.AfterUnreachable, never)
-}
-
-func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
-	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
+	if p.AfterUnreachable == nil {
+		return never
+	}
+	return *p.AfterUnreachable
 }
 
 // Policy is the policy of a need, with or without a volume.

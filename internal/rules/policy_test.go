@@ -22,13 +22,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 		return *d
 	}
 	never, hour, most, few := time.Duration(-1), time.Hour, int32(9), int32(1)
-	bound := func(m *ledger.MaxUnreachable) any {
-		if m == nil {
-			return "not set"
-		}
-		return *m
-	}
-	loose, strict := ledger.MaxUnreachable{Percent: 90}, ledger.MaxUnreachable{Percent: 100, Nodes: 3}
 	for name, test := range map[string]struct {
 		driver, class policy
 		says          ledger.PolicyFields // the class's policy, with fields of value zero
@@ -45,14 +38,8 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return duration(p.AfterUnreachable) }, hour, hour},
 		"forceDetach.afterUnreachable, set": {policy{AfterUnreachable: &hour}, policy{AfterUnreachable: &never}, 0,
 			func(p policy) any { return duration(p.AfterUnreachable) }, never, never},
-		"forceDetach.maxUnreachable": {policy{MaxUnreachable: &loose}, policy{}, 0,
-			func(p policy) any { return bound(p.MaxUnreachable) }, loose, loose},
-		"forceDetach.maxUnreachable, set": {policy{MaxUnreachable: &loose}, policy{MaxUnreachable: &strict}, 0,
-			func(p policy) any { return bound(p.MaxUnreachable) }, strict, strict},
 		"liveMigration": {policy{LiveMigration: true}, policy{}, ledger.FieldLiveMigration,
 			func(p policy) any { return p.LiveMigration }, true, false},
-		"requireNodeWord": {policy{RequireNodeWord: true}, policy{}, ledger.FieldRequireNodeWord,
-			func(p policy) any { return p.RequireNodeWord }, true, false},
 		"unpublishFences": {policy{UnpublishFences: true}, policy{}, ledger.FieldUnpublishFences,
 			func(p policy) any { return p.UnpublishFences }, true, false},
 		"fencedCondition": {policy{FencedCondition: "Cut"}, policy{}, ledger.FieldFencedCondition,

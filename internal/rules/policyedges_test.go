@@ -62,8 +62,6 @@ func TestStrictest(t *testing.T) {
 		"a condition, of one":       {policy{FencedCondition: "Cut"}, policy{}, func(p policy) any { return p.FencedCondition }, ""},
 		"one condition, of both":    {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Cut"}, func(p policy) any { return p.FencedCondition }, "Cut"},
 		"two conditions":            {policy{FencedCondition: "Cut"}, policy{FencedCondition: "Off"}, func(p policy) any { return p.FencedCondition }, ""},
-		"a node's word, of one":     {policy{RequireNodeWord: true}, policy{}, func(p policy) any { return p.RequireNodeWord }, true},
-		"a node's word, of none":    {policy{}, policy{}, func(p policy) any { return p.RequireNodeWord }, false},
 	} {
 		for _, got := range []policy{strictest(s, test.a, test.b), strictest(s, test.b, test.a)} {
 			if is := test.get(got); is != test.want {

@@ -93,7 +93,7 @@ func (r Reason) waysOut() string {
 		b.WriteString("kube-controller-manager detaches it by force, at the latest six minutes after the last pod with it there has ended or was deleted, whether the machine is off or not")
 	case r.Seconds > 0:
 		b.WriteString(forcedIn + (time.Duration(r.Seconds) * time.Second).String())
-	case !r.Brake.IsZero():
+	case r.Brake.On:
 		fmt.Fprintf(&b, "The time of afterUnreachable does not run while %s can't be reached, since the network may have failed and not the machines", r.Brake)
 		when = "; it goes at once when"
 	case r.Seconds == noTimeForces:
@@ -107,7 +107,7 @@ func (r Reason) waysOut() string {
 	} else {
 		b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
 	}
-	if r.Seconds > 0 && !r.Brake.IsZero() {
+	if r.Seconds > 0 && r.Brake.On {
 		fmt.Fprintf(&b, ". Meanwhile the time of afterUnreachable does not run, since %s can't be reached", r.Brake)
 	}
 	return b.String()

@@ -18,7 +18,7 @@ func TestWaysOut(t *testing.T) {
 		meanwhile, made, back, once = "Meanwhile the time", "makes the Node again", "the node comes back", "; at once when"
 	)
 	all := []string{left, held, endless, used, meanwhile, made, back, once}
-	brake := Brake{Zone: ledger.Zone{Name: "a"}, Over: ledger.DefaultMaxUnreachable()}
+	brake := Brake{true, ledger.Zone{Name: "a"}}
 	for name, test := range map[string]struct {
 		r    Reason
 		says []string

@@ -97,14 +97,14 @@ func TestLeaveWithFences(t *testing.T) {
 // A shared volume waits for a silent node also while a brake stops its time, and says so.
 func TestOverdueWhileTheTimeIsHeld(t *testing.T) {
 	policy := ledger.Policy{
-		Name: "p", Version: "1", Driver: "d", AfterPodGone: new(never), AfterUnreachable: new(2 * time.Minute), MaxUnreachable: &ledger.MaxUnreachable{Percent: 100, Nodes: 1},
+		Name: "p", Version: "1", Driver: "d", AfterPodGone: new(never), AfterUnreachable: new(2 * time.Minute),
 	}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		want  bool
 	}{
 		"its time runs":     {nil, true},
-		"a brake holds it":  {[]ledger.Event{nodeAs("third", silent)}, true},
+		"a brake holds it":  {[]ledger.Event{nodeAs("third", silent), ledger.NodeState{Name: "fourth", UID: "f", Version: "1"}}, true},
 		"the node is Ready": {[]ledger.Event{alive}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append([]ledger.Event{sharedDisk, policy, madeAt("dead")}, test.facts...)...)

@@ -123,7 +123,6 @@ func newExtender(o Options) (*Extender, error) {
 		Options: o, metrics: newMetrics(), podLocks: newPodLocks(),
 		judging: make(chan struct{}, judgingAtOnce),
 	}
-	x.arbiter.HearsNoNodes = true
 	x.podToucher = newPodToucher(o.Kube, o.Now, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
 	x.requeuer = requeuer.New(requeuer.Config{
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,

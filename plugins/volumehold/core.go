@@ -74,7 +74,6 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	}
 	pods := cfg.Handle.SharedInformerFactory().Core().V1().Pods()
 	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, process: ctx}
-	c.arbiter.HearsNoNodes = true
 	c.conditions, c.groups = newConditionWriter(c, cfg.Conditions), newGroups(c, cfg.Groups)
 	c.requeuer = requeuer.New(requeuer.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,

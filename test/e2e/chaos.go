@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
@@ -30,15 +29,14 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	scenario.Exclusive = true
 	scenario.Shape = func(shape *sandbox.Shape) {
 		withNodes(shape)
+		shape.RequireReport = shape.MoorageNode
 		shape.Nodes, shape.Slots = chaosNodes, pods/4
 		shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 	}
 	scenario.Run = tell(func(s *story) {
 		c := &churn{story: s, most: pods, pace: pace}
 		s.say("seed %d", s.Seed)
-		if s.Mode == sandbox.Standalone {
-			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
-		} else {
+		if s.Mode != sandbox.Standalone {
 			s.must(s.Compare())
 		}
 		pacing := time.NewTicker(pace)

@@ -27,7 +27,7 @@ func forcedDetach() sandbox.Scenario {
 		Takes: 95 * time.Second,
 		Run: tell(func(s *story) {
 			s.policy("forced", v1alpha1.AttachPolicySpec{
-				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Minute}},
+				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: "1m"},
 			})
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")

@@ -71,19 +71,17 @@ func kubeletHole() sandbox.Scenario {
 }
 
 // kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
-// stopped before the kubelet forgets the volume. The volume's policy has its silence count as in
-// use.
+// stopped before the kubelet forgets the volume. Its silence counts as in use there.
 func kubeletHoleStopped() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole-stopped",
-		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. With requireNodeWord nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
+		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. Its report is required, so that nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
 			"It goes on and finds the volume: told as StagedAtNode, until nothing of it is staged.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: withNodes,
+		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.RequireReport = true },
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
-			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
 			s.claim("data")
 			s.podAt(node, "first", "data")
 			s.runs("first")

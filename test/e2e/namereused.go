@@ -27,7 +27,7 @@ func nameReused() sandbox.Scenario {
 		Takes:   55 * time.Second,
 		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
-			s.policy("patient", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Hour}}})
+			s.policy("patient", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: "1h"}})
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")
 			second := sandbox.SecondMachine(from)

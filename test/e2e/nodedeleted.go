@@ -25,7 +25,7 @@ func nodeDeleted() sandbox.Scenario {
 		Takes:   80 * time.Second,
 		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
-			s.policy("patient", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Hour}}})
+			s.policy("patient", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: "1h"}})
 			old := s.evictable()
 			from, handle, boot := old.Spec.NodeName, s.handle("data"), s.bootOf(old.Spec.NodeName)
 			before := s.View.Node(from).UID

@@ -54,9 +54,9 @@ func RealCuts(repeat int) sandbox.Scenario {
 				s.splits(unfenced, repeat)
 				return
 			}
-			s.policy("by-evidence", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}})
+			s.policy("by-evidence", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: v1alpha1.ForceDetachNever}})
 			s.splits(fenced, repeat)
-			unfenced.name, unfenced.unsafe = "cut off, onlyOutOfService", false
+			unfenced.name, unfenced.unsafe = "cut off, only by evidence", false
 			s.splits(unfenced, 1) // no time is measured
 			s.noPolicy("by-evidence")
 			s.ExpectForced()

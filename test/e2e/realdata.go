@@ -23,6 +23,7 @@ func dataNodes(shape *sandbox.Shape) {
 	shape.Nodes = 3
 	shape.NodeMonitorGracePeriod = 0 // Kubernetes' default
 	shape.MoorageNode = shape.Mode == sandbox.Standalone
+	shape.RequireReport = shape.MoorageNode
 }
 
 // RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
@@ -137,7 +138,6 @@ func (s *story) kubeletForgets() dataFault {
 	uncordons := func(pod *corev1.Pod) { s.uncordon(pod.Spec.NodeName) }
 	f := dataFault{name: "kubelet and driver killed before they unmount", breaks: forgets, end: func(pod *corev1.Pod) { unmounts(pod); uncordons(pod) }}
 	if s.Mode == sandbox.Standalone {
-		f.policy = &v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)}
 		f.breaks = func(pod *corev1.Pod) {
 			forgets(pod)
 			s.forgotten(pod.Spec.NodeName, s.handle(dataOf(pod.Name)))

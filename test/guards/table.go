@@ -348,8 +348,8 @@ func speaking() []guard {
 		},
 		{
 			Scenario: "kubelet-hole-stopped",
-			Rule:     "I3: with requireNodeWord the silence of moorage-node counts as in use",
-			Breaks:   []breaks.Break{"internal/rules requiresWord: return false"},
+			Rule:     "I3: if its report is required, the silence of moorage-node counts as in use",
+			Breaks:   []breaks.Break{"internal/rules Arbiter.requiresWord: return false"},
 			Expect:   []string{"unpublish-while-staged", "is told that moorage-node does not answer"},
 		},
 	}

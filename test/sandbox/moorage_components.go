@@ -17,6 +17,9 @@ func moorageComponents(s *site) []component {
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
 	}
+	if s.options.RequireReport {
+		extra = append(extra, "--require-node-report")
+	}
 	return []component{
 		{
 			name:    MoorageWebhook,

@@ -58,6 +58,8 @@ type Shape struct {
 	Extender bool `json:"extender,omitempty"`
 	// MoorageNode has moorage-node run on each node.
 	MoorageNode bool `json:"moorageNode,omitempty"`
+	// RequireReport has no volume leave a node without its report.
+	RequireReport bool `json:"requireReport,omitempty"`
 	// NetworkFences has csi-addons' definitions and a stand-in for its controllers, and lets Moorage's
 	// controller make NetworkFences. A Node names its machine then, as elsewhere: a machine that has
 	// booted is let in by that.
@@ -200,6 +202,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.MoorageNode && (!o.Mode.Moorage() || o.Bring != nil):
 		return fmt.Errorf("moorage-node is the sandbox's own, and does not run in mode %s or where Moorage is brought by others: use standalone", o.Mode)
+	case o.RequireReport && (o.Mode != Standalone || !o.MoorageNode):
+		return errors.New("moorage-node's report can be required in mode standalone, where it runs on each node")
 	case o.NetworkFences && (o.Mode != Standalone || o.Bring != nil):
 		return errors.New("NetworkFences are made in mode standalone, by the sandbox's own controller")
 	case o.Real && (o.Kubelets != "" || o.NamedMachines):

@@ -24,7 +24,7 @@ type Badness struct {
 	Wherever  bool `json:",omitempty"` // some of these leave their node to the controller
 	Detached  bool `json:",omitempty"` // some ask for their volumes to be at no node, and some have parameters
 	Gaps      bool `json:",omitempty"` // watches have gaps: informers list anew, and miss short-lived objects
-	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its report
+	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and its report is required
 }
 
 // badness lists all kinds by name, and whether half of the Standalone runs with every fourth seed draw it.

@@ -37,7 +37,6 @@ type Config struct {
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
-	MaxUnreachable   int32         // unreachable nodes permitted in a zone; 0: the default share
 	Fences           bool          // an actor sets a condition on the nodes of dead machines
 	CutsOff          bool          // the storage cuts off silent nodes, and lets them in after a boot or without mounts
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud names the machines that are off
@@ -160,9 +159,6 @@ func (c *Config) extend(often func() bool) {
 		if often() {
 			c.AfterUnreachable = 2 * time.Minute
 		}
-		if c.AfterUnreachable > 0 && c.Seed%32 == 30 {
-			c.MaxUnreachable = 1
-		}
 	}
 }
 
@@ -180,7 +176,7 @@ const fencedCondition = "fenced.moorage.dev/sim"
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, UnpublishFences: s.config.UnpublishFences}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, UnpublishFences: s.config.UnpublishFences}
 	if s.config.Fences {
 		policy.FencedCondition = fencedCondition
 	}
@@ -189,9 +185,6 @@ func (s *Sim) furnish() {
 	}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
-	}
-	if s.config.MaxUnreachable > 0 {
-		policy.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: s.config.MaxUnreachable}
 	}
 	s.w.Put(policy)
 	if s.config.NoAttach {
@@ -204,9 +197,6 @@ func (s *Sim) furnish() {
 	for i := range s.config.Nodes {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
 		m := s.w.AddMachine(firstMachine(name), name)
-		if s.config.MaxUnreachable > 0 {
-			m.Zone = string(rune('a' + i/2)) // two in each
-		}
 		k := newKubelet(s, name, m)
 		s.kubelets = append(s.kubelets, k)
 		k.act("register", "")

@@ -52,7 +52,7 @@ type pause struct {
 
 func newController(s *Sim, name string) *controller {
 	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: rules.Arbiter{
-		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative,
+		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative, RequireNodeReport: s.config.Spoken,
 	}}
 	c.forget()
 	return c

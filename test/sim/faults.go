@@ -258,9 +258,7 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 	case what == "replace" && !k.machine.Powered:
 		f.machines++
 		k.machine.Replaced = true
-		zone := k.machine.Zone
 		k.machine = f.s.w.AddMachine(string(name)+"#"+strconv.Itoa(f.machines+1), name)
-		k.machine.Zone = zone
 		k.restart()
 	case what == "limit":
 		return f.limit(name, arg)

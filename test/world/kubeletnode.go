@@ -17,11 +17,7 @@ func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	}
 	k.Registered = true
 	if _, exists := k.w.Node(k.m.Node); !exists {
-		n := ledger.NodeState{Name: k.m.Node, UID: k.w.UID(), Managed: true, SystemUUID: k.m.SystemUUID(), BootID: k.m.BootID()}
-		if k.m.Zone != "" {
-			n.Labels = map[string]string{"topology.kubernetes.io/zone": k.m.Zone}
-		}
-		k.w.Put(n)
+		k.w.Put(ledger.NodeState{Name: k.m.Node, UID: k.w.UID(), Managed: true, SystemUUID: k.m.SystemUUID(), BootID: k.m.BootID()})
 	}
 	old, _ := k.w.Drivers(k.m.Node)
 	if len(drivers) > 0 && (len(old.Drivers) == 0 || old.Drivers[0].NodeID != drivers[0].NodeID) {

@@ -23,8 +23,6 @@ type Machine struct {
 	Replaced bool
 	// Boots counts its power-ons: each has another bootID.
 	Boots int
-	// Zone is its kubelet's Node's zone; empty: none.
-	Zone string
 	// NoBoot and NoUUID have its kubelet never report a bootID, or a systemUUID.
 	NoBoot, NoUUID bool
 	// Containers of pods, by UID, and the volumes published for pods: from these folders a starting kubelet

@@ -57,8 +57,13 @@ to do. */}}
 {{- if and .Values.networkFences.enabled (ne (include "moorage.mode" .) "Standalone") -}}
 {{- $problems = append $problems "networkFences.enabled needs mode=Standalone: beside Moorage kube-controller-manager detaches, which knows nothing of NetworkFences" -}}
 {{- end -}}
+{{- if and .Values.node.required (ne (include "moorage.mode" .) "Standalone") -}}
+{{- $problems = append $problems "node.required needs mode=Standalone: beside Moorage kube-controller-manager detaches, which asks no moorage-node" -}}
+{{- else if and .Values.node.required (not (include "moorage.nodeRuns" .)) -}}
+{{- $problems = append $problems "node.required needs node.enabled: without moorage-node no volume would leave a node, but by force" -}}
+{{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "port 8080" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
+  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "port 8080" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--require-node-report" "node.required" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "port 10259" "--extender-listen" "extender.enabled" "--extender-client-names" "extender.clientNames")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "the Secret moorage-webhook-tls" "--tls-private-key-file" "the Secret moorage-webhook-tls")
   "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "port 8080") -}}

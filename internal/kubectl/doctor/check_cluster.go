@@ -363,7 +363,7 @@ func checkNodeVolumes(e *Evidence) []Finding {
 		d := &e.Agents.Items[i]
 		if d.Status.NumberReady < d.Status.DesiredNumberScheduled {
 			list = append(list, found(Warning, "DaemonSet "+d.Namespace+"/"+d.Name,
-				"See why it lacks pods: `kubectl -n "+d.Namespace+" describe daemonset "+d.Name+"`. Its namespace has to admit privileged pods. Without it volumes leave by the kubelet's report, unless an AttachPolicy has requireNodeWord: docs/operate/modes.md#moorage-node.",
+				"See why it lacks pods: `kubectl -n "+d.Namespace+" describe daemonset "+d.Name+"`. Its namespace has to admit privileged pods. Without it volumes leave by the kubelet's report, unless node.required is set: docs/operate/modes.md#moorage-node.",
 				"moorage-node is ready at %d of %s", d.Status.NumberReady, facts.Count(int(d.Status.DesiredNumberScheduled), "node")))
 		}
 	}
@@ -385,27 +385,23 @@ func checkNodeVolumes(e *Evidence) []Finding {
 	return list
 }
 
-// requiredWords finds AttachPolicies that let no volume leave a node without moorage-node's report, where
-// there are such nodes.
+// requiredWords finds nodes with drivers and without moorage-node's report, where no volume leaves a node
+// without it.
 func requiredWords(e *Evidence) []Finding {
-	var list []Finding
-	for _, p := range e.World.Policies {
-		if p.Spec.RequireNodeWord == nil || !*p.Spec.RequireNodeWord {
-			continue
-		}
-		var silent []string
-		for _, n := range e.World.NodeDrivers {
-			registered := slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == p.Spec.Driver })
-			if word := e.World.NodeWordOf(ledger.NodeName(n.Name)); registered && !word.OfToday() {
-				silent = append(silent, n.Name)
-			}
-		}
-		if len(silent) > 0 {
-			list = append(list, found(Error, some(silent), "Have moorage-node run at these nodes (node.enabled=true), or take requireNodeWord out of the policy: docs/operate/modes.md#moorage-node.",
-				"AttachPolicy %s has requireNodeWord, and moorage-node says nothing of today at %s with driver %s: no volume of the driver leaves them, but by force", p.Name, facts.Count(len(silent), "node"), p.Spec.Driver))
+	if !e.World.ReportRequired() {
+		return nil
+	}
+	var silent []string
+	for _, n := range e.World.NodeDrivers {
+		if word := e.World.NodeWordOf(ledger.NodeName(n.Name)); len(n.Spec.Drivers) > 0 && !word.OfToday() {
+			silent = append(silent, n.Name)
 		}
 	}
-	return list
+	if len(silent) == 0 {
+		return nil
+	}
+	return []Finding{found(Error, some(silent), "Have moorage-node run at these nodes, or install the chart with node.required=false: docs/operate/modes.md#moorage-node.",
+		"moorage-node's report is required (node.required), and it says nothing of today at %s with drivers: no volume leaves them, but by force", facts.Count(len(silent), "node"))}
 }
 
 func ofWord(node string, word *facts.NodeWord) []Finding {

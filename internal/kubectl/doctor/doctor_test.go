@@ -476,10 +476,10 @@ func TestFindings(t *testing.T) {
 		{"a word without a bootID", "node-volumes", Warning, "node worker-1: moorage-node there can't read /proc", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.Nodes[0].Status.NodeInfo.BootID = "of today" })
 		}},
-		{"a word that is required, of a kubelet that reports no bootID", "node-volumes", Error, "AttachPolicy words has requireNodeWord", func(e *Evidence) {
+		{"a word that is required, of a kubelet that reports no bootID", "node-volumes", Error, "moorage-node's report is required", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.NodeVolumes[0].Status.BootID = "of today"
-				o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", RequireNodeWord: new(true)}})
+				o.Pods = append(o.Pods, requiresReport())
 			})
 		}},
 		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
@@ -493,10 +493,10 @@ func TestFindings(t *testing.T) {
 				}}
 			})
 		}},
-		{"a word that is required, and that nobody says", "node-volumes", Error, "AttachPolicy words has requireNodeWord", func(e *Evidence) {
+		{"a word that is required, and that nobody says", "node-volumes", Error, "moorage-node's report is required", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.NodeVolumes = nil
-				o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", RequireNodeWord: new(true)}})
+				o.Pods = append(o.Pods, requiresReport())
 			})
 		}},
 		{"a node without moorage-node", "node-volumes", Info, "moorage-node says nothing at worker-1", func(e *Evidence) {
@@ -728,7 +728,15 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 	t.Error("nothing names the record")
 }
 
-// A policy that requires the nodes' reports is named where they are missing: no volume leaves there.
+// requiresReport is a pod of a controller that requires moorage-node's report.
+func requiresReport() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-controller-x", UID: "x", Labels: map[string]string{v1alpha1.LabelPartOf: v1alpha1.PartOf}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "controller", Args: []string{"controller", "--require-node-report"}}}},
+	}
+}
+
+// Where the nodes' reports are required and missing, no volume leaves: that is named.
 func TestRequiredWordThatIsMissing(t *testing.T) {
 	const driver = "words.example.com"
 	for name, test := range map[string]struct {
@@ -736,21 +744,17 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		want   bool
 	}{
 		"no moorage-node": {func(o *facts.Objects) { o.NodeVolumes = nil }, true},
-		"without the policy": {func(o *facts.Objects) {
-			o.NodeVolumes, o.Policies[len(o.Policies)-1].Spec.RequireNodeWord = nil, new(false)
-		}, false},
-		"another driver": {func(o *facts.Objects) {
-			o.NodeVolumes, o.Policies[len(o.Policies)-1].Spec.Driver = nil, "other.example.com"
-		}, false},
-		"it runs": {func(*facts.Objects) {}, false},
+		"not required":    {func(o *facts.Objects) { o.NodeVolumes, o.Pods = nil, o.Pods[:len(o.Pods)-1] }, false},
+		"no driver":       {func(o *facts.Objects) { o.NodeVolumes, o.NodeDrivers[0].Spec.Drivers = nil, nil }, false},
+		"it runs":         {func(*facts.Objects) {}, false},
 	} {
 		objects := small()
 		node := objects.Nodes[0].Name
 		objects.NodeDrivers = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: node}}}}}
-		objects.Policies = append(objects.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, RequireNodeWord: new(true)}})
+		objects.Pods = append(objects.Pods, requiresReport())
 		test.change(&objects)
 		found := slices.ContainsFunc(checkNodeVolumes(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
-			return f.Severity == Error && f.Evidence == node && strings.Contains(f.Message, "AttachPolicy words has requireNodeWord")
+			return f.Severity == Error && f.Evidence == node && strings.Contains(f.Message, "report is required")
 		})
 		if found != test.want {
 			t.Errorf("%s: told %t", name, found)

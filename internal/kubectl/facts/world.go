@@ -81,7 +81,6 @@ func NewWorld(o Objects, now time.Time) *World {
 		w.nodeLeases[o.Leases.Nodes[i].Name] = &w.Leases.Nodes[i]
 	}
 	l := ledger.New()
-	w.Arbiter.HearsNoNodes = true
 	w.Arbiter.Cooperative = strings.HasPrefix(w.reporter(), kubeControllerManager)
 	w.holdsKept = w.keepsHolds()
 	if w.forceOff() {
@@ -339,10 +338,15 @@ func OfControllerManager(o metav1.Object) bool {
 // kube-controller-manager's.
 func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || OfControllerManager(o) }
 
-// forceOff says whether the detaching controller runs with the flag against forced detaches after a time:
-// kube-controller-manager in Cooperative mode, where its pods can be seen, and else Moorage. Pods that have
-// ended, or are being deleted, don't count.
-func (w *World) forceOff() bool {
+// forceOff says whether the detaching controller runs with the flag against forced detaches after a time.
+func (w *World) forceOff() bool { return w.detachesWith("--disable-force-detach-on-timeout") }
+
+// ReportRequired says whether Moorage detaches no volume without moorage-node's report.
+func (w *World) ReportRequired() bool { return w.detachesWith("--require-node-report") }
+
+// detachesWith says whether the detaching controller runs with a flag: kube-controller-manager in Cooperative
+// mode, where its pods can be seen, and else Moorage. Pods that have ended, or are being deleted, don't count.
+func (w *World) detachesWith(flag string) bool {
 	for _, p := range w.Pods {
 		detaches := Own(p, w.Home)
 		if w.Arbiter.Cooperative {
@@ -353,12 +357,10 @@ func (w *World) forceOff() bool {
 		}
 		for _, c := range p.Spec.Containers {
 			args := slices.Concat(c.Command, c.Args)
-			if slices.Contains(args, forceOffFlag) || slices.Contains(args, forceOffFlag+"=true") {
+			if slices.Contains(args, flag) || slices.Contains(args, flag+"=true") {
 				return true
 			}
 		}
 	}
 	return false
 }
-
-const forceOffFlag = "--disable-force-detach-on-timeout"

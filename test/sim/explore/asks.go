@@ -8,7 +8,6 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
-	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -101,7 +100,7 @@ func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.
 	if t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return protocol.Task{}, false
 	}
-	is := (rules.Arbiter{Hurried: true}).Satisfied(snapshot, t, s.w.Now).Allowed()
+	is := s.arbiter().Satisfied(snapshot, t, s.w.Now).Allowed()
 	if is == (t.SatisfiedSince != 0) {
 		return protocol.Task{}, false
 	}

@@ -76,7 +76,7 @@ type Config struct {
 	Unpublishes bool
 	// Forgetful kubelets don't find staged volumes without a pod: no rule can be kept then.
 	Forgetful bool
-	// Agents runs a moorage-node on each machine. RequireWord has a policy that requires its report. Mute
+	// Agents runs a moorage-node on each machine. RequireWord has the controller require its report. Mute
 	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
@@ -314,9 +314,6 @@ func begin(c Config) *state {
 	}
 	if w.Mapped = c.CutsOff; c.CutsOff {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, NetworkFence: ledger.NetworkFence{Class: "fence"}})
-	}
-	if c.RequireWord {
-		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true})
 	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {

@@ -203,7 +203,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Left Stuck Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Left Stuck Process Renewed Agent Cut", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
 		"world.Agent":   {"Runs Found", map[string]string{"Blind": never, "Unread": never, "Torn": never}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",

@@ -39,6 +39,11 @@ func (s *state) lead() {
 	s.settle(&scratch{})
 }
 
+// arbiter is the leader's.
+func (s *state) arbiter() rules.Arbiter {
+	return rules.Arbiter{Hurried: true, RequireNodeReport: s.config.RequireWord}
+}
+
 // takeOver runs a new leader's first tasks. Its lists are answered at once: it has nothing else in flight.
 func (s *state) takeOver() {
 	l := s.leader
@@ -265,7 +270,7 @@ func (s *state) rest() {
 	}
 	for i := range s.config.Access {
 		v := volume(i + 1)
-		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(rules.Arbiter{Hurried: true}.Plan(others, v, s.w.Now).Steps) == 0 {
+		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(s.arbiter().Plan(others, v, s.w.Now).Steps) == 0 {
 			l.queue.volumes &^= bit(i + 1)
 		}
 	}
@@ -350,7 +355,7 @@ func (q *queue) keep(o queue) {
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
-	for _, step := range (rules.Arbiter{Hurried: true}).Plan(world.WithoutSentGrants(s.leader.ledger, s.w.Now), v, s.w.Now).Steps {
+	for _, step := range s.arbiter().Plan(world.WithoutSentGrants(s.leader.ledger, s.w.Now), v, s.w.Now).Steps {
 		s.begin("plan "+v.Handle, protocol.Do(step))
 	}
 }

@@ -44,11 +44,11 @@ func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
 	}
-	for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
+	for _, v := range s.arbiter().AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
 	if s.config.Vanished == 0 && !s.unheard() { // a process that began after a claim was lost does not know its user
-		for _, v := range (rules.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
+		for _, v := range s.arbiter().AuditAtRest(s.fresh(), s.w.Now) {
 			// A new leader would know neither that the volume is unknown nor the attachment's recent end.
 			if !s.unknown(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()
