@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A controller that may not read NodeVolumes at its start goes on without, and ends once it may: the
+// A controller that may not read NodeMountReport at its start goes on without, and ends once it may: the
 // next process hears the nodes.
 func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	server := apitest.Start(t)
@@ -33,7 +33,7 @@ func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	var asked atomic.Int32
 	server.Intercept(func(_ apitest.Request, serve func()) error {
 		if asked.Add(1) <= 3 {
-			return apierrors.NewForbidden(schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}, "", nil)
+			return apierrors.NewForbidden(schema.GroupResource{Group: "moorage.dev", Resource: "nodemountreports"}, "", nil)
 		}
 		serve()
 		return nil

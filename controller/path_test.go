@@ -29,7 +29,7 @@ func TestPodWithoutTicket(t *testing.T) {
 
 	c.node("n1", []string{"data"}) // the kubelet mounts it
 	c.until("that is known", func() bool {
-		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).NodeVolume("n1").InUse
+		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).OnNode("n1").InUse
 	})
 	c.Forget()
 	c.Remove("pods", "shop", "db")
@@ -120,7 +120,7 @@ func TestHandover(t *testing.T) {
 	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
 	c.pod("new", "n2", "data", false)
 	c.until("the new pod waits for the volume", func() bool {
-		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).NodeVolume("n2") != nil
+		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).OnNode("n2") != nil
 	})
 	c.Forget()
 	c.Remove("pods", "shop", "old")

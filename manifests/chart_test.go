@@ -160,7 +160,7 @@ func TestChartValues(t *testing.T) {
 		{name: "unless they are asked for", values: "userRoles: {aggregate: false, aggregateTickets: true}", file: "users/rbac.yaml", has: []string{"aggregate-to-edit"}, hasNot: []string{"aggregate-to-view"}},
 		{name: "or not", values: "userRoles: {aggregate: false}", file: "users/rbac.yaml", has: []string{"moorage-view"}, hasNot: []string{"aggregate-to"}},
 		{name: "moorage-node in Standalone mode", values: "mode: Standalone", file: "node/daemonset.yaml", has: []string{"kind: DaemonSet", "--kubelet-root=/var/lib/kubelet"}},
-		{name: "moorage-node in Standalone mode, null by name", values: "{mode: Standalone, node: {enabled: null}}", file: "node/rbac.yaml", has: []string{"nodevolumes"}},
+		{name: "moorage-node in Standalone mode, null by name", values: "{mode: Standalone, node: {enabled: null}}", file: "node/rbac.yaml", has: []string{"nodemountreports"}},
 		{name: "no moorage-node in Cooperative mode", values: "mode: Cooperative", file: "node/daemonset.yaml", hasNot: []string{"kind:"}},
 		{name: "no moorage-node where no mode is named", file: "node/rbac.yaml", hasNot: []string{"kind:"}},
 		{name: "moorage-node in Cooperative mode if it is said", values: "{mode: Cooperative, node: {enabled: true}}", file: "node/daemonset.yaml", has: []string{"kind: DaemonSet"}},

@@ -173,12 +173,12 @@ func grown() map[string]growing {
 		"pods/ephemeralcontainers": core("pods", "ephemeralcontainers", "Pod", grownPod), "pods/resize": core("pods", "resize", "Pod", grownPod),
 		"pods/binding": core("pods", "binding", "Binding", binding), "bindings": core("bindings", "", "Binding", binding),
 		"nodes": core("nodes", "", "Node", grownNode), "nodes/status": core("nodes", "status", "Node", grownNode),
-		"volumetickets":        ours(v1alpha1.ResourceVolumeTickets, "", v1alpha1.KindVolumeTicket, grownTicket),
-		"volumetickets/status": ours(v1alpha1.ResourceVolumeTickets, "status", v1alpha1.KindVolumeTicket, grownTicket),
-		"nodevolumes":          ours(v1alpha1.ResourceNodeVolumes, "", v1alpha1.KindNodeVolumes, grownNodeVolumes),
-		"nodevolumes/status":   ours(v1alpha1.ResourceNodeVolumes, "status", v1alpha1.KindNodeVolumes, grownNodeVolumes),
-		"volumeholds":          ours(v1alpha1.ResourceVolumeHolds, "", v1alpha1.KindVolumeHold, hold),
-		"leases":               lease, "leasecandidates": lease,
+		"volumetickets":           ours(v1alpha1.ResourceVolumeTickets, "", v1alpha1.KindVolumeTicket, grownTicket),
+		"volumetickets/status":    ours(v1alpha1.ResourceVolumeTickets, "status", v1alpha1.KindVolumeTicket, grownTicket),
+		"nodemountreports":        ours(v1alpha1.ResourceNodeMountReports, "", v1alpha1.KindNodeMountReport, grownNodeMountReport),
+		"nodemountreports/status": ours(v1alpha1.ResourceNodeMountReports, "status", v1alpha1.KindNodeMountReport, grownNodeMountReport),
+		"volumeholds":             ours(v1alpha1.ResourceVolumeHolds, "", v1alpha1.KindVolumeHold, hold),
+		"leases":                  lease, "leasecandidates": lease,
 	}
 }
 
@@ -225,11 +225,11 @@ func grownTicket(n int, prefix string) runtime.Object {
 	return out
 }
 
-func grownNodeVolumes(n int, prefix string) runtime.Object {
-	out := &v1alpha1.NodeVolumes{ObjectMeta: grownMeta(n, prefix)}
+func grownNodeMountReport(n int, prefix string) runtime.Object {
+	out := &v1alpha1.NodeMountReport{ObjectMeta: grownMeta(n, prefix)}
 	for i := range n {
 		handle := fmt.Sprint(i)
-		out.Status.Volumes = append(out.Status.Volumes, v1alpha1.NodeVolume{Path: handle, Driver: "d", Handle: handle})
+		out.Status.Volumes = append(out.Status.Volumes, v1alpha1.ReportedVolume{Path: handle, Driver: "d", Handle: handle})
 	}
 	return out
 }

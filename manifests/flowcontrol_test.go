@@ -44,7 +44,7 @@ func TestOwnCallsAreRanked(t *testing.T) {
 		{"a ticket's status", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "volumetickets", Subresource: "status", Namespace: "shop"}, "moorage", "workload-low"},
 		{"a binding", "storage", "moorage-scheduler", apirequest.RequestInfo{Verb: "create", Resource: "pods", Subresource: "binding", Namespace: "shop"}, "moorage", "workload-low"},
 		{"a driver's attachment", "disk-system", "csi-attacher", apirequest.RequestInfo{Verb: "patch", APIGroup: "storage.k8s.io", Resource: "volumeattachments"}, "moorage", "workload-low"},
-		{"what a node has", "storage", "moorage-node", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "nodevolumes", Subresource: "status"}, "moorage", "workload-low"},
+		{"what a node has", "storage", "moorage-node", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "nodemountreports", Subresource: "status"}, "moorage", "workload-low"},
 		{"the controller's Lease", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "storage"}, "leader-election", "workload-low"},
 		{"an attacher's Lease", "disk-system", "csi-attacher", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "disk-system"}, "leader-election", "workload-low"},
 		{"a Lease elsewhere", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "shop"}, "moorage", "workload-low"},

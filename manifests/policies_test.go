@@ -271,29 +271,29 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 
 // Only a moorage-node speaks for a node, and only for the node of its token.
 func TestNodesSpeakForThemselves(t *testing.T) {
-	policy := loadPolicy(t, "moorage-node-volumes")
+	policy := loadPolicy(t, "moorage-node-mount-reports")
 	const own = "system:serviceaccount:" + manifests.Namespace + ":moorage-node"
 	token := func(node, uid string) map[string][]string {
 		return map[string][]string{"authentication.kubernetes.io/node-name": {node}, "authentication.kubernetes.io/node-uid": {uid}}
 	}
-	of := func(name string, change func(*v1alpha1.NodeVolumes)) *v1alpha1.NodeVolumes {
-		out := &v1alpha1.NodeVolumes{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindNodeVolumes},
+	of := func(name string, change func(*v1alpha1.NodeMountReport)) *v1alpha1.NodeMountReport {
+		out := &v1alpha1.NodeMountReport{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindNodeMountReport},
 			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: "u1"}}}}
 		if change != nil {
 			change(out)
 		}
 		return out
 	}
-	says := func(n *v1alpha1.NodeVolumes) { n.Status.BootID = "b" }
-	speaks := func(n *v1alpha1.NodeVolumes) { n.Status.NodeUID, n.Status.BootID = "u1", "b" }
-	asks := func(n *v1alpha1.NodeVolumes) { n.Spec.Look = 1 }
-	looks := func(look, looked int64) func(*v1alpha1.NodeVolumes) {
-		return func(n *v1alpha1.NodeVolumes) { n.Spec.Look, n.Status.Looked = look, looked }
+	says := func(n *v1alpha1.NodeMountReport) { n.Status.BootID = "b" }
+	speaks := func(n *v1alpha1.NodeMountReport) { n.Status.NodeUID, n.Status.BootID = "u1", "b" }
+	asks := func(n *v1alpha1.NodeMountReport) { n.Spec.Look = 1 }
+	looks := func(look, looked int64) func(*v1alpha1.NodeMountReport) {
+		return func(n *v1alpha1.NodeMountReport) { n.Spec.Look, n.Status.Looked = look, looked }
 	}
 	tests := []struct {
 		name, user, subresource string
 		extra                   map[string][]string
-		now, before             *v1alpha1.NodeVolumes
+		now, before             *v1alpha1.NodeMountReport
 		want                    string
 	}{
 		{"its own is made", own, "", token("worker-1", "u1"), of("worker-1", nil), nil, ""},
@@ -303,15 +303,15 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 		{"with a token of no node", own, "status", nil, of("worker-1", says), of("worker-1", nil), "and no other"},
 		{"with a token of no node and no name", own, "status", nil, of("", says), of("", nil), "and no other"},
 		{"made for another Node of that name", own, "", token("worker-1", "u2"), of("worker-1", nil), nil, "that its Node owns"},
-		{"made without an owner", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.OwnerReferences = nil }), nil, "that its Node owns"},
-		{"made for a Node of another API", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.OwnerReferences[0].APIVersion = "x/v1" }), nil, "that its Node owns"},
-		{"made with a finalizer", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.Finalizers = []string{"example.com/keep"} }), nil, "no finalizer"},
+		{"made without an owner", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeMountReport) { n.OwnerReferences = nil }), nil, "that its Node owns"},
+		{"made for a Node of another API", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeMountReport) { n.OwnerReferences[0].APIVersion = "x/v1" }), nil, "that its Node owns"},
+		{"made with a finalizer", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeMountReport) { n.Finalizers = []string{"example.com/keep"} }), nil, "no finalizer"},
 		{"it speaks for its Node", own, "status", token("worker-1", "u1"), of("worker-1", speaks), of("worker-1", nil), ""},
 		{"for a Node that was made since", own, "status", token("worker-1", "u0"), of("worker-1", speaks), of("worker-1", nil), "none that had its name"},
 		{"with a token that names no UID", own, "status", token("worker-1", ""), of("worker-1", speaks), of("worker-1", nil), "none that had its name"},
 		{"made with a question", own, "", token("worker-1", "u1"), of("worker-1", asks), nil, "asks for nothing"},
 		{"it answers a question of its own", own, "", token("worker-1", "u1"), of("worker-1", asks), of("worker-1", nil), "asks for nothing"},
-		{"a copy is made by a backup tool", tenant, "", nil, of("worker-1", func(n *v1alpha1.NodeVolumes) {
+		{"a copy is made by a backup tool", tenant, "", nil, of("worker-1", func(n *v1alpha1.NodeMountReport) {
 			looks(7, 7)(n)
 			n.OwnerReferences[0].UID, n.Status.NodeUID, n.Status.BootID = "before", "before", "before"
 		}), nil, ""},
@@ -319,8 +319,8 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := request{user: test.user, extra: test.extra, resource: v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes),
-				subresource: test.subresource, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindNodeVolumes), now: test.now}
+			r := request{user: test.user, extra: test.extra, resource: v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeMountReports),
+				subresource: test.subresource, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindNodeMountReport), now: test.now}
 			if test.before != nil {
 				r.before = test.before
 			}

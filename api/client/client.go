@@ -36,10 +36,10 @@ type Typed[T, L any] interface {
 
 // The typed clients of each kind.
 type (
-	VolumeTicketInterface = Typed[*v1alpha1.VolumeTicket, *v1alpha1.VolumeTicketList]
-	VolumeHoldInterface   = Typed[*v1alpha1.VolumeHold, *v1alpha1.VolumeHoldList]
-	AttachPolicyInterface = Typed[*v1alpha1.AttachPolicy, *v1alpha1.AttachPolicyList]
-	NodeVolumesInterface  = Typed[*v1alpha1.NodeVolumes, *v1alpha1.NodeVolumesList]
+	VolumeTicketInterface    = Typed[*v1alpha1.VolumeTicket, *v1alpha1.VolumeTicketList]
+	VolumeHoldInterface      = Typed[*v1alpha1.VolumeHold, *v1alpha1.VolumeHoldList]
+	AttachPolicyInterface    = Typed[*v1alpha1.AttachPolicy, *v1alpha1.AttachPolicyList]
+	NodeMountReportInterface = Typed[*v1alpha1.NodeMountReport, *v1alpha1.NodeMountReportList]
 )
 
 // Interface is access to every kind of the group. Safe for parallel use.
@@ -48,7 +48,7 @@ type Interface interface {
 	VolumeTickets(namespace string) VolumeTicketInterface
 	VolumeHolds() VolumeHoldInterface
 	AttachPolicies() AttachPolicyInterface
-	NodeVolumes() NodeVolumesInterface
+	NodeMountReports() NodeMountReportInterface
 }
 
 // Clientset is the Interface on a real API server.
@@ -105,9 +105,9 @@ func (c *Clientset) AttachPolicies() AttachPolicyInterface {
 		func() *v1alpha1.AttachPolicyList { return &v1alpha1.AttachPolicyList{} })
 }
 
-// NodeVolumes returns the client for NodeVolumes.
-func (c *Clientset) NodeVolumes() NodeVolumesInterface {
-	return gentype.NewClientWithList(v1alpha1.ResourceNodeVolumes, c.rest, c.parameters, metav1.NamespaceNone,
-		func() *v1alpha1.NodeVolumes { return &v1alpha1.NodeVolumes{} },
-		func() *v1alpha1.NodeVolumesList { return &v1alpha1.NodeVolumesList{} })
+// NodeMountReport returns the client for NodeMountReport.
+func (c *Clientset) NodeMountReports() NodeMountReportInterface {
+	return gentype.NewClientWithList(v1alpha1.ResourceNodeMountReports, c.rest, c.parameters, metav1.NamespaceNone,
+		func() *v1alpha1.NodeMountReport { return &v1alpha1.NodeMountReport{} },
+		func() *v1alpha1.NodeMountReportList { return &v1alpha1.NodeMountReportList{} })
 }

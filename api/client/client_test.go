@@ -103,10 +103,10 @@ func TestClusterScopedPaths(t *testing.T) {
 	if _, err := clients.AttachPolicies().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clients.NodeVolumes().Get(t.Context(), "worker-1", metav1.GetOptions{}); err != nil {
+	if _, err := clients.NodeMountReports().Get(t.Context(), "worker-1", metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/apis/moorage.dev/v1alpha1/volumeholds/vh-1", "/apis/moorage.dev/v1alpha1/attachpolicies", "/apis/moorage.dev/v1alpha1/nodevolumes/worker-1"} {
+	for _, want := range []string{"/apis/moorage.dev/v1alpha1/volumeholds/vh-1", "/apis/moorage.dev/v1alpha1/attachpolicies", "/apis/moorage.dev/v1alpha1/nodemountreports/worker-1"} {
 		if got := (<-asked).path; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}

@@ -34,16 +34,16 @@ func NewAttachPolicyInformer(c Interface) cache.SharedIndexInformer {
 	return newInformer(c.AttachPolicies(), &v1alpha1.AttachPolicy{}, cache.Indexers{})
 }
 
-// NewAllNodeVolumesInformer returns an informer on what all nodes have; see
+// NewAllNodeMountReportInformer returns an informer on what all nodes have; see
 // NewVolumeTicketInformer.
-func NewAllNodeVolumesInformer(c Interface) cache.SharedIndexInformer {
-	return newInformer(c.NodeVolumes(), &v1alpha1.NodeVolumes{}, cache.Indexers{})
+func NewAllNodeMountReportInformer(c Interface) cache.SharedIndexInformer {
+	return newInformer(c.NodeMountReports(), &v1alpha1.NodeMountReport{}, cache.Indexers{})
 }
 
-// NewNodeVolumesListWatch lists and watches what one node has, the node's own.
-func NewNodeVolumesListWatch(c Interface, node string) cache.ListerWatcher {
+// NewNodeMountReportListWatch lists and watches what one node has, the node's own.
+func NewNodeMountReportListWatch(c Interface, node string) cache.ListerWatcher {
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
-	own := c.NodeVolumes()
+	own := c.NodeMountReports()
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = only

@@ -3,7 +3,7 @@
 // Package v1alpha1 is the API of Moorage, group moorage.dev, version v1alpha1:
 // VolumeTicket (a request that volumes be at a node), VolumeHold (who holds an
 // exclusive volume), AttachPolicy (how volumes of a driver are handled),
-// NodeVolumes (what a node itself has staged, published and mounted) and VolumeStatus, the JSON of an annotation on pods.
+// NodeMountReport (what a node itself has staged, published and mounted) and VolumeStatus, the JSON of an annotation on pods.
 //
 // It holds types, names, defaults and the validation that the API server runs (structural schema and
 // CEL, as markers on the fields). It has no behaviour and does no I/O. ValidatingAdmissionPolicies in

@@ -13,15 +13,15 @@ const GroupName = "moorage.dev"
 
 // Kinds and resources (plural, as in URLs and roles).
 const (
-	KindVolumeTicket = "VolumeTicket"
-	KindVolumeHold   = "VolumeHold"
-	KindAttachPolicy = "AttachPolicy"
-	KindNodeVolumes  = "NodeVolumes"
+	KindVolumeTicket    = "VolumeTicket"
+	KindVolumeHold      = "VolumeHold"
+	KindAttachPolicy    = "AttachPolicy"
+	KindNodeMountReport = "NodeMountReport"
 
-	ResourceVolumeTickets  = "volumetickets"
-	ResourceVolumeHolds    = "volumeholds"
-	ResourceAttachPolicies = "attachpolicies"
-	ResourceNodeVolumes    = "nodevolumes"
+	ResourceVolumeTickets    = "volumetickets"
+	ResourceVolumeHolds      = "volumeholds"
+	ResourceAttachPolicies   = "attachpolicies"
+	ResourceNodeMountReports = "nodemountreports"
 )
 
 // SchemeGroupVersion is the group and version that AddToScheme registers.
@@ -42,7 +42,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&VolumeTicket{}, &VolumeTicketList{},
 		&VolumeHold{}, &VolumeHoldList{},
 		&AttachPolicy{}, &AttachPolicyList{},
-		&NodeVolumes{}, &NodeVolumesList{},
+		&NodeMountReport{}, &NodeMountReportList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -45,7 +45,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 	ofClass := policy.DeepCopy()
 	ofClass.Spec.StorageClassName, ofClass.Spec.Slots, ofClass.Spec.Workers = "fast", nil, nil
 
-	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass, nodeVolumes()} {
+	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass, nodeMountReport()} {
 		kind := obj.GetObjectKind().GroupVersionKind().Kind
 		sent := asMap(t, obj)
 		if errs := crds[kind].admit(sent, nil); len(errs) > 0 {
@@ -84,7 +84,7 @@ func TestPrinterColumns(t *testing.T) {
 		v1alpha1.KindVolumeHold: {heldVolume(),
 			[]string{"Name", "Claim", "Node", "Holder", "State", "Waiting", "Volume", "Age"},
 			[]string{heldVolume().Name, "shop/data", "worker-1", "shop/db-0", "DetachPending", "shop/db-1 at worker-2", "pv-7"}},
-		v1alpha1.KindNodeVolumes: {nodeVolumes(),
+		v1alpha1.KindNodeMountReport: {nodeMountReport(),
 			[]string{"Name", "Volumes", "Forgotten", "Unknown", "Changed", "Age"},
 			[]string{"worker-1", "2", "1", "1"}},
 	} {

@@ -330,25 +330,25 @@ func TestPolicyDurationsAreReadable(t *testing.T) {
 }
 
 // What a node writes is bounded, and says Yes, No or Unknown.
-func TestNodeVolumesValidation(t *testing.T) {
-	definition := loadCRDs(t)[v1alpha1.KindNodeVolumes]
+func TestNodeMountReportValidation(t *testing.T) {
+	definition := loadCRDs(t)[v1alpha1.KindNodeMountReport]
 	for name, test := range map[string]struct {
-		change func(*v1alpha1.NodeVolumes)
+		change func(*v1alpha1.NodeMountReport)
 		wants  []string
 	}{
-		"as it is":          {func(*v1alpha1.NodeVolumes) {}, nil},
-		"another answer":    {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[0].Staged = "Maybe" }, []string{"status.volumes[0].staged", "Unknown"}},
-		"another mode":      {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[0].Mode = "Object" }, []string{"status.volumes[0].mode"}},
-		"a path twice":      {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[1].Path = n.Status.Volumes[0].Path }, []string{"status.volumes[1]", "Duplicate"}},
-		"a look below zero": {func(n *v1alpha1.NodeVolumes) { n.Spec.Look = -1 }, []string{"spec.look"}},
-		"too many": {func(n *v1alpha1.NodeVolumes) {
-			for i := range v1alpha1.MaxNodeVolumes {
-				n.Status.Volumes = append(n.Status.Volumes, v1alpha1.NodeVolume{Path: fmt.Sprint(i), Mode: "Block", Staged: v1alpha1.NodeNo, Mounted: v1alpha1.NodeNo})
+		"as it is":          {func(*v1alpha1.NodeMountReport) {}, nil},
+		"another answer":    {func(n *v1alpha1.NodeMountReport) { n.Status.Volumes[0].Staged = "Maybe" }, []string{"status.volumes[0].staged", "Unknown"}},
+		"another mode":      {func(n *v1alpha1.NodeMountReport) { n.Status.Volumes[0].Mode = "Object" }, []string{"status.volumes[0].mode"}},
+		"a path twice":      {func(n *v1alpha1.NodeMountReport) { n.Status.Volumes[1].Path = n.Status.Volumes[0].Path }, []string{"status.volumes[1]", "Duplicate"}},
+		"a look below zero": {func(n *v1alpha1.NodeMountReport) { n.Spec.Look = -1 }, []string{"spec.look"}},
+		"too many": {func(n *v1alpha1.NodeMountReport) {
+			for i := range v1alpha1.MaxReportedVolumes {
+				n.Status.Volumes = append(n.Status.Volumes, v1alpha1.ReportedVolume{Path: fmt.Sprint(i), Mode: "Block", Staged: v1alpha1.NodeNo, Mounted: v1alpha1.NodeNo})
 			}
 		}, []string{"status.volumes", "512"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := nodeVolumes()
+			object := nodeMountReport()
 			test.change(object)
 			checkRefusal(t, definition.admit(asMap(t, object), nil).ToAggregate(), test.wants)
 		})
@@ -385,22 +385,22 @@ func heldVolume() *v1alpha1.VolumeHold {
 	}
 }
 
-func nodeVolumes() *v1alpha1.NodeVolumes {
+func nodeMountReport() *v1alpha1.NodeMountReport {
 	seen := metav1.Unix(1, 0)
-	return &v1alpha1.NodeVolumes{
-		TypeMeta:   typeMeta(v1alpha1.KindNodeVolumes),
+	return &v1alpha1.NodeMountReport{
+		TypeMeta:   typeMeta(v1alpha1.KindNodeMountReport),
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
-		Spec:       v1alpha1.NodeVolumesSpec{Look: 3},
-		Status: v1alpha1.NodeVolumesStatus{
+		Spec:       v1alpha1.NodeMountReportSpec{Look: 3},
+		Status: v1alpha1.NodeMountReportStatus{
 			Looked: 3, Observed: &seen, NodeUID: "n1", BootID: "b1", SystemUUID: "s1",
-			Volumes: []v1alpha1.NodeVolume{
+			Volumes: []v1alpha1.ReportedVolume{
 				{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1", PersistentVolume: "pv-7",
 					Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true},
 				{Path: "plugins/kubernetes.io/csi/volumeDevices/staging/pv-8", Mode: "Block", Staged: v1alpha1.NodeUnknown, Mounted: v1alpha1.NodeNo,
 					Published: []v1alpha1.PublishedPod{{PodUID: "p0", PodFolder: true, Mounted: v1alpha1.NodeYes}}, Unknown: "there is no vol_data.json"},
 			},
 			Truncated: true, Unknown: []string{"pods: permission denied"},
-			Summary: &v1alpha1.NodeVolumesSummary{Volumes: 2, Forgotten: 1, Unknown: 1},
+			Summary: &v1alpha1.NodeMountReportSummary{Volumes: 2, Forgotten: 1, Unknown: 1},
 		},
 	}
 }

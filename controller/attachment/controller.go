@@ -364,7 +364,7 @@ func (c *Controller) do(ctx context.Context, step rules.Step) error {
 func (c *Controller) tellAttached(step rules.Step) {
 	s := c.config.Snapshot()
 	v := s.Volume(step.Volume)
-	tellUsers(s, v, v.NodeVolume(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
+	tellUsers(s, v, v.OnNode(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
 }
 
 // tellRefused gives the pods that wait for a volume at a node an event about a refused write that attaching
@@ -387,8 +387,8 @@ func (c *Controller) tellRefused(step rules.Step, err error) {
 	if leaves && v.Record().Node != step.Node {
 		return
 	}
-	for i := range v.NodeVolumes {
-		if place := &v.NodeVolumes[i]; !place.Reported && leaves == (place.Node != step.Node) {
+	for i := range v.OnNodes {
+		if place := &v.OnNodes[i]; !place.Reported && leaves == (place.Node != step.Node) {
 			tellUsers(s, v, place, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, place.Node, why) })
 		}
 	}
@@ -396,7 +396,7 @@ func (c *Controller) tellRefused(step rules.Step, err error) {
 
 // tellUsers calls tell with each pod that uses a volume at a node, and the volume's name. Where not all
 // can be told, it is not always the first that are.
-func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, tell func(pod *ledger.Pod, volume string)) {
+func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, tell func(pod *ledger.Pod, volume string)) {
 	if place == nil {
 		return
 	}

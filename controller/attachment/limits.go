@@ -60,8 +60,8 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 		}
 	}
 	if v := s.Volume(id); v != nil {
-		for i := range v.NodeVolumes {
-			place := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			place := &v.OnNodes[i]
 			if is, left := rules.UnderWay(s, place, now); is && !busy[place.Node] {
 				l.begin(id, place.Node, rules.Answers(s.Node(place.Node)))
 				again = protocol.Sooner(again, left)

@@ -68,7 +68,7 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 		for _, name := range names {
 			l.Apply(time.Now(), ledger.PersistentVolume{Name: name, Version: "1", Volume: volume(name), Access: ledger.AccessNode})
 			l.Apply(time.Now(), attachmentOf(name, "1", true))
-			a := l.Snapshot().Volume(volume(name)).NodeVolumes[0].Canonical()
+			a := l.Snapshot().Volume(volume(name)).OnNodes[0].Canonical()
 			l.Apply(time.Now(), ledger.Unreported{Volume: volume(name), Node: "n1", UID: a.UID, Version: a.Version})
 			held(l, name)
 		}

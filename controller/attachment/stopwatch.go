@@ -55,7 +55,7 @@ func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.N
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for node := range w.detach[id] {
-		if v.NodeVolume(node).HasAttachments() || busy[node] {
+		if v.OnNode(node).HasAttachments() || busy[node] {
 			continue
 		}
 		if at, ok := w.detach.end(id, node); ok {
@@ -63,7 +63,7 @@ func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.N
 		}
 	}
 	for node := range w.attach[id] {
-		if !v.NodeVolume(node).HasAttachments() && !busy[node] {
+		if !v.OnNode(node).HasAttachments() && !busy[node] {
 			w.attach.end(id, node)
 		}
 	}

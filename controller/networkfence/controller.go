@@ -334,9 +334,9 @@ func (c *Controller) askLook(ctx context.Context, a networkfence.Action) error {
 		"spec":     map[string]any{"look": a.Machine.Look},
 	})
 	if err != nil {
-		return fmt.Errorf("encode a patch of NodeVolumes %s: %w", a.Node, err)
+		return fmt.Errorf("encode a patch of NodeMountReport %s: %w", a.Node, err)
 	}
-	word, err := c.config.Moorage.NodeVolumes().Patch(ctx, string(a.Node), types.MergePatchType, patch, metav1.PatchOptions{})
+	word, err := c.config.Moorage.NodeMountReports().Patch(ctx, string(a.Node), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // firstRetry is how long after a failure it tries again; each time twice as long.
@@ -39,10 +39,10 @@ const (
 // agent looks at one node and writes its findings.
 type agent struct {
 	config  Config
-	client  client.NodeVolumesInterface
+	client  client.NodeMountReportInterface
 	node    string
 	uid     types.UID
-	look    func(before []nodevolumes.Alive) sight
+	look    func(before []nodemounts.Alive) sight
 	clock   clock.WithTicker
 	metrics *measures
 	changed chan struct{} // a mount did
@@ -55,7 +55,7 @@ type agent struct {
 
 	mu sync.Mutex
 	// last is the object's last known state; nil: it has to be read.
-	last *v1alpha1.NodeVolumes
+	last *v1alpha1.NodeMountReport
 	// refused is since when the API server has refused all that it was asked to write; zero: it
 	// does not.
 	refused time.Time
@@ -63,18 +63,18 @@ type agent struct {
 	looking time.Time
 	// alive are the file systems of volumes that the kernel has. remembered: those of an earlier
 	// process of this boot are among them.
-	alive      map[nodevolumes.Alive]bool
+	alive      map[nodemounts.Alive]bool
 	remembered bool
 	// unmounted: the last look found a file system without a mount. The kernel gives no sign
 	// when that ends.
 	unmounted bool
 }
 
-func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func([]nodevolumes.Alive) sight) *agent {
+func newAgent(c Config, own client.NodeMountReportInterface, node string, uid types.UID, look func([]nodemounts.Alive) sight) *agent {
 	return &agent{
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
 		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), spread: rand.N[time.Duration],
-		alive: map[nodevolumes.Alive]bool{},
+		alive: map[nodemounts.Alive]bool{},
 	}
 }
 
@@ -162,7 +162,7 @@ func (a *agent) round(ctx context.Context) error {
 			a.metrics.looked(seen.facts, a.clock.Now()) // metrics need no API server
 		}
 		a.metrics.wrote("error")
-		return fmt.Errorf("read NodeVolumes %s: %w", a.node, err)
+		return fmt.Errorf("read NodeMountReport %s: %w", a.node, err)
 	}
 	// The number is read before the look: the answer is younger than the question.
 	looked := int64(0)
@@ -184,7 +184,7 @@ func (a *agent) round(ctx context.Context) error {
 	status.Observed = &metav1.Time{Time: now.Truncate(time.Second)}
 	if err := a.write(ctx, object, status); err != nil {
 		a.metrics.wrote("error")
-		return fmt.Errorf("write NodeVolumes %s: %w", a.node, err)
+		return fmt.Errorf("write NodeMountReport %s: %w", a.node, err)
 	}
 	a.metrics.wrote("ok")
 	return nil
@@ -218,7 +218,7 @@ func (a *agent) see(ctx context.Context) (sight, error) {
 }
 
 // remember takes in the file systems that an earlier process of this boot has found.
-func (a *agent) remember(object *v1alpha1.NodeVolumes) {
+func (a *agent) remember(object *v1alpha1.NodeMountReport) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.remembered {
@@ -230,19 +230,19 @@ func (a *agent) remember(object *v1alpha1.NodeVolumes) {
 	}
 	for i := range object.Status.Volumes {
 		v := &object.Status.Volumes[i]
-		was := nodevolumes.Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path}
+		was := nodemounts.Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path}
 		if v.MoreFileSystems {
 			a.alive[was] = true // its other file systems are unknown
 		}
 		for _, f := range v.FileSystems {
-			was.FileSystem = nodevolumes.FileSystem{Entry: f.Entry, Number: f.Number}
+			was.FileSystem = nodemounts.FileSystem{Entry: f.Entry, Number: f.Number}
 			a.alive[was] = true
 		}
 	}
 }
 
 // current returns the object, from memory where it is there; nil: there is none.
-func (a *agent) current(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
+func (a *agent) current(ctx context.Context) (*v1alpha1.NodeMountReport, error) {
 	a.mu.Lock()
 	known := a.last
 	a.mu.Unlock()
@@ -264,7 +264,7 @@ func (a *agent) current(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
 
 // write makes a missing object, and writes its status, on the version that was read: no later write of
 // others is undone.
-func (a *agent) write(ctx context.Context, object *v1alpha1.NodeVolumes, status v1alpha1.NodeVolumesStatus) error {
+func (a *agent) write(ctx context.Context, object *v1alpha1.NodeMountReport, status v1alpha1.NodeMountReportStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
 	defer cancel()
 	var err error
@@ -292,8 +292,8 @@ func (a *agent) write(ctx context.Context, object *v1alpha1.NodeVolumes, status 
 }
 
 // fresh is an object that goes when its Node does.
-func (a *agent) fresh() *v1alpha1.NodeVolumes {
-	return &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{
+func (a *agent) fresh() *v1alpha1.NodeMountReport {
+	return &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{
 		Name:            a.node,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: a.node, UID: a.uid}},
 	}}
@@ -301,7 +301,7 @@ func (a *agent) fresh() *v1alpha1.NodeVolumes {
 
 // learn takes the object as the API server has it, unless a later one is known. It is
 // safe for parallel use.
-func (a *agent) learn(object *v1alpha1.NodeVolumes) {
+func (a *agent) learn(object *v1alpha1.NodeMountReport) {
 	if object.Name != a.node {
 		return
 	}
@@ -315,7 +315,7 @@ func (a *agent) learn(object *v1alpha1.NodeVolumes) {
 
 // compared says whether the object is older (-1) or newer (1) than the known one; false if none of that
 // UID is known, or their versions can't be compared. The caller has the lock.
-func (a *agent) compared(object *v1alpha1.NodeVolumes) (order int, known bool) {
+func (a *agent) compared(object *v1alpha1.NodeMountReport) (order int, known bool) {
 	if a.last == nil || a.last.UID != object.UID {
 		return 0, false
 	}
@@ -332,7 +332,7 @@ func (a *agent) forget() {
 
 // told takes in a watch event of the object. If it asks for a look, or has content that this process
 // did not write, a look follows soon.
-func (a *agent) told(object *v1alpha1.NodeVolumes) {
+func (a *agent) told(object *v1alpha1.NodeMountReport) {
 	a.learn(object)
 	if object.Name == a.node && object.Spec.Look != object.Status.Looked {
 		signal(a.asked)
@@ -341,7 +341,7 @@ func (a *agent) told(object *v1alpha1.NodeVolumes) {
 
 // listed takes in the object from a list. If that is older than the known state, the API server answers
 // from an old cache, or its data was restored from a backup: the object is read again.
-func (a *agent) listed(object *v1alpha1.NodeVolumes) {
+func (a *agent) listed(object *v1alpha1.NodeMountReport) {
 	a.mu.Lock()
 	order, known := a.compared(object)
 	older := known && order < 0 && object.Name == a.node
@@ -357,7 +357,7 @@ func (a *agent) listed(object *v1alpha1.NodeVolumes) {
 }
 
 // gone takes that the object was deleted.
-func (a *agent) gone(object *v1alpha1.NodeVolumes) {
+func (a *agent) gone(object *v1alpha1.NodeMountReport) {
 	if object.Name == a.node {
 		a.forget()
 		signal(a.asked)

@@ -27,7 +27,7 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -89,14 +89,14 @@ func (m *machine) agent(server *apitest.Server) *agent {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func(before []nodevolumes.Alive) sight { return look(m.config, "", before) })
+	return newAgent(m.config, clients.NodeMountReports(), "n1", "uid-n1", func(before []nodemounts.Alive) sight { return look(m.config, "", before) })
 }
 
-func get(t *testing.T, server *apitest.Server) v1alpha1.NodeVolumes {
+func get(t *testing.T, server *apitest.Server) v1alpha1.NodeMountReport {
 	t.Helper()
-	var object v1alpha1.NodeVolumes
-	if !server.Get("nodevolumes", "", "n1", &object) {
-		t.Fatal("there is no NodeVolumes n1")
+	var object v1alpha1.NodeMountReport
+	if !server.Get("nodemountreports", "", "n1", &object) {
+		t.Fatal("there is no NodeMountReport n1")
 	}
 	return object
 }
@@ -115,12 +115,12 @@ func TestNoWriteAtRest(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.stage("vol-1")
 	rounds(t, m.agent(server), 100)
-	if got, want := server.Writes(), []string{"create nodevolumes n1", "update nodevolumes/status n1"}; !slices.Equal(got, want) {
+	if got, want := server.Writes(), []string{"create nodemountreports n1", "update nodemountreports/status n1"}; !slices.Equal(got, want) {
 		t.Errorf("written: %q, want %q", got, want)
 	}
 	first := get(t, server)
 	if len(first.Status.Volumes) != 1 || !first.Status.Volumes[0].Forgotten || first.Status.Volumes[0].Handle != "vol-1" || first.Status.Observed == nil ||
-		first.Status.NodeUID != "uid-n1" || *first.Status.Summary != (v1alpha1.NodeVolumesSummary{Volumes: 1, Forgotten: 1}) {
+		first.Status.NodeUID != "uid-n1" || *first.Status.Summary != (v1alpha1.NodeMountReportSummary{Volumes: 1, Forgotten: 1}) {
 		t.Errorf("status %+v", first.Status)
 	}
 	if owners := first.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Node" || owners[0].Name != "n1" || owners[0].UID != "uid-n1" {
@@ -134,7 +134,7 @@ func TestNoWriteAtRest(t *testing.T) {
 	}
 	m.stage("vol-2")
 	rounds(t, again, 100)
-	if got, want := server.Writes(), []string{"update nodevolumes/status n1"}; !slices.Equal(got, want) {
+	if got, want := server.Writes(), []string{"update nodemountreports/status n1"}; !slices.Equal(got, want) {
 		t.Errorf("after one change: %q, want %q", got, want)
 	}
 	if got := get(t, server).Status; len(got.Volumes) != 2 {
@@ -181,13 +181,13 @@ func TestRemembersFileSystems(t *testing.T) {
 	}
 	// A look that can't read the node forgets nothing.
 	root := m.config.KubeletRoot
-	first.look = func(before []nodevolumes.Alive) sight {
+	first.look = func(before []nodemounts.Alive) sight {
 		c := m.config
 		c.KubeletRoot = root + "-not-there"
 		return look(c, "", before)
 	}
 	rounds(t, first, 1)
-	first.look = func(before []nodevolumes.Alive) sight { return look(m.config, "", before) }
+	first.look = func(before []nodemounts.Alive) sight { return look(m.config, "", before) }
 	rounds(t, first, 1)
 	if got := get(t, server).Status.Volumes; len(got) != 1 {
 		t.Errorf("after a look that saw nothing it has %+v", got)
@@ -225,11 +225,11 @@ func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
 	}
 	rounds(t, m.agent(server), 1)
 	object := get(t, server)
-	object.Status.Volumes = []v1alpha1.NodeVolume{{
-		Path: nodevolumes.StagingPath("d", "vol-1"), Driver: "d", Handle: "vol-1", Mode: "Filesystem",
+	object.Status.Volumes = []v1alpha1.ReportedVolume{{
+		Path: nodemounts.StagingPath("d", "vol-1"), Driver: "d", Handle: "vol-1", Mode: "Filesystem",
 		Staged: v1alpha1.NodeNo, Mounted: v1alpha1.NodeYes, MoreFileSystems: true,
 	}}
-	server.Put("nodevolumes", &object)
+	server.Put("nodemountreports", &object)
 	for range 2 {
 		rounds(t, m.agent(server), 1)
 		if list := get(t, server).Status.Volumes; len(list) != 1 || list[0].Handle != "vol-1" || list[0].Mounted != v1alpha1.NodeYes || !list[0].MoreFileSystems {
@@ -252,7 +252,7 @@ func TestConflictAndLook(t *testing.T) {
 	rounds(t, a, 1)
 	asks := get(t, server)
 	asks.Spec.Look = 7
-	server.Put("nodevolumes", &asks)
+	server.Put("nodemountreports", &asks)
 	m.stage("vol-1")
 	if err := a.round(t.Context()); !apierrors.IsConflict(err) {
 		t.Fatalf("a write on an old version: %v", err)
@@ -269,7 +269,7 @@ func TestDeleted(t *testing.T) {
 	a := m.agent(server)
 	rounds(t, a, 1)
 	object := get(t, server)
-	server.Remove("nodevolumes", "", "n1")
+	server.Remove("nodemountreports", "", "n1")
 	a.gone(&object)
 	rounds(t, a, 1)
 	if got := get(t, server); got.Status.Observed == nil {
@@ -303,8 +303,8 @@ func TestWrongRoot(t *testing.T) {
 
 // fake is an API server that has one object, or fails.
 type fake struct {
-	client.NodeVolumesInterface
-	object v1alpha1.NodeVolumes
+	client.NodeMountReportInterface
+	object v1alpha1.NodeMountReport
 	fails  bool
 	looks  []time.Duration // since the start, of the looks
 	tries  []time.Duration // to write
@@ -314,11 +314,11 @@ type fake struct {
 	sight  sight // what a look finds
 }
 
-func (f *fake) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
+func (f *fake) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeMountReport, error) {
 	return f.object.DeepCopy(), nil
 }
 
-func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeVolumes, _ metav1.UpdateOptions) (*v1alpha1.NodeVolumes, error) {
+func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeMountReport, _ metav1.UpdateOptions) (*v1alpha1.NodeMountReport, error) {
 	f.tries = append(f.tries, time.Since(f.start))
 	if f.fails {
 		return nil, errors.New("the API server is away")
@@ -329,7 +329,7 @@ func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeVolumes, _ m
 
 // faked is a fake, or has one.
 type faked interface {
-	client.NodeVolumesInterface
+	client.NodeMountReportInterface
 	base() *fake
 }
 
@@ -341,7 +341,7 @@ func running(t *testing.T, own faked, test func(a *agent)) {
 		f := own.base()
 		f.start = time.Now()
 		f.object.Name = "n1"
-		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func([]nodevolumes.Alive) sight {
+		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func([]nodemounts.Alive) sight {
 			f.looks = append(f.looks, time.Since(f.start))
 			return f.sight
 		})
@@ -386,7 +386,7 @@ func TestWhenItLooks(t *testing.T) {
 // While a file system lives on without a mount it looks every two seconds: no mount changes when it ends.
 func TestLooksWhileAFileSystemLivesOn(t *testing.T) {
 	f := &fake{}
-	f.sight.facts.Volumes = []nodevolumes.Volume{{Path: "a", FileSystems: []nodevolumes.FileSystem{{Entry: "ext4/sdb", Number: 7, Unmounted: true}}}}
+	f.sight.facts.Volumes = []nodemounts.Volume{{Path: "a", FileSystems: []nodemounts.FileSystem{{Entry: "ext4/sdb", Number: 7, Unmounted: true}}}}
 	running(t, f, func(*agent) {
 		time.Sleep(7 * time.Second)
 		f.sight.facts.Volumes = nil
@@ -460,14 +460,14 @@ func seconds(list ...time.Duration) []time.Duration {
 // The object stays small, lists first the volumes for people, and names the other volumes in few
 // letters.
 func TestStatusIsBounded(t *testing.T) {
-	var facts nodevolumes.Facts
+	var facts nodemounts.Facts
 	for i := range 3000 {
 		handle := fmt.Sprintf("%04d", i) + strings.Repeat("<", 4092) // JSON makes six times as many bytes of it
-		facts.Volumes = append(facts.Volumes, nodevolumes.Volume{Driver: "d", Handle: handle, Path: nodevolumes.StagingPath("d", handle),
-			Mode: nodevolumes.Filesystem, Staged: nodevolumes.Yes, Mounted: nodevolumes.Yes, Forgotten: i == 2999})
+		facts.Volumes = append(facts.Volumes, nodemounts.Volume{Driver: "d", Handle: handle, Path: nodemounts.StagingPath("d", handle),
+			Mode: nodemounts.Filesystem, Staged: nodemounts.Yes, Mounted: nodemounts.Yes, Forgotten: i == 2999})
 	}
-	facts.Unlisted = []nodevolumes.Brief{{Driver: "another", Digest: "01234567"}}
-	status := func() v1alpha1.NodeVolumesStatus {
+	facts.Unlisted = []nodemounts.Brief{{Driver: "another", Digest: "01234567"}}
+	status := func() v1alpha1.NodeMountReportStatus {
 		status := statusOf(sight{facts: facts}, 1, "u")
 		if raw, err := json.Marshal(status); err != nil || len(raw) > 600<<10 {
 			t.Errorf("%d bytes, %v", len(raw), err)
@@ -496,7 +496,7 @@ func TestStatusIsBounded(t *testing.T) {
 	for i := range facts.Volumes {
 		facts.Volumes[i].Handle = fmt.Sprint(i)
 	}
-	if got := status(); len(got.Volumes) != v1alpha1.MaxNodeVolumes || len(got.Unlisted) != 2 {
+	if got := status(); len(got.Volumes) != v1alpha1.MaxReportedVolumes || len(got.Unlisted) != 2 {
 		t.Errorf("%d volumes, and %d drivers of others", len(got.Volumes), len(got.Unlisted))
 	}
 	// Volumes without a name are listed first. If there is no room for them, the status names no other volumes
@@ -505,14 +505,14 @@ func TestStatusIsBounded(t *testing.T) {
 		for i := range unknown {
 			facts.Volumes[i].Handle, facts.Volumes[i].Path = "", fmt.Sprint("pods/", i)
 		}
-		if got, want := status(), unknown == 1; len(got.Unlisted) > 0 != want || !slices.ContainsFunc(got.Volumes, func(v v1alpha1.NodeVolume) bool { return v.Handle == "" }) {
+		if got, want := status(), unknown == 1; len(got.Unlisted) > 0 != want || !slices.ContainsFunc(got.Volumes, func(v v1alpha1.ReportedVolume) bool { return v.Handle == "" }) {
 			t.Errorf("with %d of which nobody knows which they are it says %+v", unknown, got.Unlisted)
 		}
 	}
 	// The status names no other volumes if there are too many.
 	facts.Volumes, facts.Unlisted = nil, nil
 	for i := range v1alpha1.MaxNodeUnlisted + 1 {
-		facts.Unlisted = append(facts.Unlisted, nodevolumes.Brief{Driver: "d", Digest: fmt.Sprintf("%08x", i)})
+		facts.Unlisted = append(facts.Unlisted, nodemounts.Brief{Driver: "d", Digest: fmt.Sprintf("%08x", i)})
 	}
 	if got := statusOf(sight{facts: facts}, 1, "u"); !got.Truncated || len(got.Unlisted) > 0 {
 		t.Errorf("truncated %t, and %d drivers of others", got.Truncated, len(got.Unlisted))
@@ -622,12 +622,12 @@ func TestRun(t *testing.T) {
 	m.stage("vol-1")
 	m.config.Kubeconfig, m.config.Listen = apitest.Kubeconfig(t, server.URL), "127.0.0.1:0"
 	m.config.Node, m.config.NodeUID, m.config.Mounts = "n1", "uid-n1", "/proc/self/mountinfo"
-	written := make(chan v1alpha1.NodeVolumes, 64)
+	written := make(chan v1alpha1.NodeMountReport, 64)
 	server.Intercept(func(r apitest.Request, serve func()) error {
 		serve()
 		if r.Verb == "update" {
-			var object v1alpha1.NodeVolumes
-			server.Get("nodevolumes", "", "n1", &object)
+			var object v1alpha1.NodeMountReport
+			server.Get("nodemountreports", "", "n1", &object)
 			written <- object
 		}
 		return nil
@@ -638,7 +638,7 @@ func TestRun(t *testing.T) {
 	object := <-written
 	object.Spec.Look = 3
 	object.ResourceVersion = ""
-	server.Put("nodevolumes", &object)
+	server.Put("nodemountreports", &object)
 	for got := range written {
 		if got.Status.Looked == 3 {
 			break

@@ -19,7 +19,7 @@ func NewCommand() *cobra.Command {
 		Use:   "moorage-node",
 		Short: "Publish what a node itself has staged, published and mounted",
 		Long: `moorage-node reads its kubelet's folder and the mount table, and writes what it
-finds into the NodeVolumes of its node's name: only when something has changed,
+finds into the NodeMountReport of its node's name: only when something has changed,
 and nothing else.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

@@ -52,7 +52,7 @@ type self struct {
 var errAnotherNode = errors.New("the Node was made again since this process began")
 
 // errCollected says that the object is deleted each time that it is made.
-var errCollected = errors.New("the NodeVolumes was deleted soon after it was made, more than once: is the Node that its owner reference names gone? It is made again after a pause")
+var errCollected = errors.New("the NodeMountReport was deleted soon after it was made, more than once: is the Node that its owner reference names gone? It is made again after a pause")
 
 // identity is the node that this process may write for.
 func identity(ctx context.Context, c Config, config *rest.Config) (self, error) {

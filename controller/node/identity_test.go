@@ -16,10 +16,10 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}
+var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodemountreports"}
 
 // collected is an API server whose object vanishes after its creation, or that refuses to make it.
 type collected struct {
@@ -27,14 +27,14 @@ type collected struct {
 	refuses bool
 }
 
-func (f *collected) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
+func (f *collected) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeMountReport, error) {
 	return nil, apierrors.NewNotFound(kind, "n1")
 }
 
-func (f *collected) Create(_ context.Context, object *v1alpha1.NodeVolumes, _ metav1.CreateOptions) (*v1alpha1.NodeVolumes, error) {
+func (f *collected) Create(_ context.Context, object *v1alpha1.NodeMountReport, _ metav1.CreateOptions) (*v1alpha1.NodeMountReport, error) {
 	f.makes = append(f.makes, time.Since(f.start))
 	if f.refuses {
-		return nil, apierrors.NewForbidden(kind, "n1", errors.New("moorage-node makes a NodeVolumes that its Node owns"))
+		return nil, apierrors.NewForbidden(kind, "n1", errors.New("moorage-node makes a NodeMountReport that its Node owns"))
 	}
 	return object.DeepCopy(), nil
 }
@@ -45,7 +45,7 @@ type removed struct {
 	gone bool
 }
 
-func (f *removed) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
+func (f *removed) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1alpha1.NodeMountReport, error) {
 	if f.gone {
 		return nil, apierrors.NewNotFound(kind, "n1")
 	}
@@ -67,7 +67,7 @@ func TestNodeMadeAgain(t *testing.T) {
 			running(t, f, func(a *agent) {
 				learns(a)
 				f.gone = true
-				a.gone(&v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+				a.gone(&v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 				time.Sleep(time.Minute)
 			})
 		})
@@ -87,7 +87,7 @@ func TestCollected(t *testing.T) {
 	f := &collected{}
 	running(t, f, func(a *agent) {
 		for range 1200 {
-			a.gone(&v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+			a.gone(&v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 			time.Sleep(time.Second)
 		}
 		if a.health() == nil {
@@ -105,7 +105,7 @@ func TestHealth(t *testing.T) {
 	a := newAgent(DefaultConfig(), nil, "n1", "uid-n1", nil)
 	a.clock = clock
 	refused := apierrors.NewForbidden(kind, "n1", errors.New("no"))
-	invalid := fmt.Errorf("write: %w", apierrors.NewInvalid(schema.GroupKind{Group: "moorage.dev", Kind: "NodeVolumes"}, "n1", nil))
+	invalid := fmt.Errorf("write: %w", apierrors.NewInvalid(schema.GroupKind{Group: "moorage.dev", Kind: "NodeMountReport"}, "n1", nil))
 	for _, test := range []struct {
 		err     error
 		healthy bool
@@ -126,7 +126,7 @@ func TestHealth(t *testing.T) {
 func TestHungLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, release := &fake{start: time.Now()}, make(chan struct{})
-		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func([]nodevolumes.Alive) sight { <-release; return sight{} })
+		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func([]nodemounts.Alive) sight { <-release; return sight{} })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.run(ctx) }()

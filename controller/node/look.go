@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // sight is what one look found.
 type sight struct {
-	facts   nodevolumes.Facts
-	machine nodevolumes.Machine
+	facts   nodemounts.Facts
+	machine nodemounts.Machine
 }
 
 // look reads the node. A folder or table that can't be opened is unknown, with everything in it. Everything
 // is unknown if the folder lacks this process's own pod: then it is not its kubelet's. pod is that pod's
 // UID; empty: unknown. before are the file systems that were found alive before.
-func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
+func look(c Config, pod types.UID, before []nodemounts.Alive) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
 		return blind(c, err, before)
@@ -40,14 +40,14 @@ func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
 	}
 	defer table.Close()
 	return sight{
-		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot), nodevolumes.Kernel{Sys: os.DirFS(c.Sys), Before: before}),
+		facts:   nodemounts.Read(nodemounts.Tree(root), nodemounts.ReadMounts(table, c.KubeletRoot), nodemounts.Kernel{Sys: os.DirFS(c.Sys), Before: before}),
 		machine: c.machine(),
 	}
 }
 
-func blind(c Config, err error, before []nodevolumes.Alive) sight {
+func blind(c Config, err error, before []nodemounts.Alive) sight {
 	return sight{
-		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}, Alive: before},
+		facts:   nodemounts.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}, Alive: before},
 		machine: c.machine(),
 	}
 }
@@ -56,8 +56,8 @@ func blind(c Config, err error, before []nodevolumes.Alive) sight {
 func (c Config) bootID() string { return c.machine().BootID }
 
 // machine reads the machine's identity and boot.
-func (c Config) machine() nodevolumes.Machine {
-	return nodevolumes.ReadMachine(os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
+func (c Config) machine() nodemounts.Machine {
+	return nodemounts.ReadMachine(os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
 }
 
 // cut is a message as the object takes it.

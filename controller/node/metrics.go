@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // measures are what a process counts. All carry the node's name.
@@ -38,7 +38,7 @@ func newMeasures(node string) *measures {
 }
 
 // looked takes what a look found.
-func (m *measures) looked(f nodevolumes.Facts, now time.Time) {
+func (m *measures) looked(f nodemounts.Facts, now time.Time) {
 	states := map[string]int{"staged": 0, "mounted": 0, "published": 0, "unknown": 0}
 	forgotten := 0
 	count := func(state string, is bool) {
@@ -47,8 +47,8 @@ func (m *measures) looked(f nodevolumes.Facts, now time.Time) {
 		}
 	}
 	for _, v := range f.Volumes {
-		count("staged", v.Staged == nodevolumes.Yes)
-		count("mounted", v.Mounted == nodevolumes.Yes)
+		count("staged", v.Staged == nodemounts.Yes)
+		count("mounted", v.Mounted == nodemounts.Yes)
 		count("published", len(v.Published) > 0)
 		count("unknown", v.Unknown != "")
 		if v.Forgotten {

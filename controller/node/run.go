@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // Limits of what one process of each node asks of the API server.
@@ -42,7 +42,7 @@ func Run(ctx context.Context, c Config) error {
 	logger := klog.FromContext(ctx).WithValues("node", own.node)
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logger))
 	defer cancel()
-	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func(before []nodevolumes.Alive) sight { return look(c, own.pod, before) })
+	a := newAgent(c, clients.NodeMountReports(), own.node, own.uid, func(before []nodemounts.Alive) sight { return look(c, own.pod, before) })
 	a.identify = func(ctx context.Context) (self, error) { return identity(ctx, c, config) }
 	stop, err := serve(ctx, c, a.health, a.metrics.registry)
 	if err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 
 // work runs the agent and its wakers. All have ended when it returns.
 func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients client.Interface) error {
-	own := client.NewNodeVolumesListWatch(clients, a.node)
+	own := client.NewNodeMountReportListWatch(clients, a.node)
 	watched, looked, waited := make(chan struct{}), make(chan struct{}), make(chan error, 2)
 	go func() { defer close(watched); a.watch(ctx, own) }()
 	go func() {

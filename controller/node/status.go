@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // maxBytes is how large the volumes of a status may become, as JSON: an object has to stay
@@ -19,11 +19,11 @@ import (
 const maxBytes = 512 << 10
 
 // statusOf is what a look found, in the words of the API. It has no time of its own.
-func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
-	status := v1alpha1.NodeVolumesStatus{
+func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeMountReportStatus {
+	status := v1alpha1.NodeMountReportStatus{
 		Looked: looked, NodeUID: uid, BootID: s.machine.BootID, SystemUUID: s.machine.SystemUUID,
 		Unknown: s.facts.Unknown,
-		Summary: &v1alpha1.NodeVolumesSummary{Volumes: int32(len(s.facts.Volumes) + len(s.facts.Unlisted)), Unknown: int32(len(s.facts.Unknown))},
+		Summary: &v1alpha1.NodeMountReportSummary{Volumes: int32(len(s.facts.Volumes) + len(s.facts.Unlisted)), Unknown: int32(len(s.facts.Unknown))},
 	}
 	for _, v := range s.facts.Volumes {
 		if v.Forgotten {
@@ -33,7 +33,7 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 			status.Summary.Unknown++
 		}
 	}
-	var others []nodevolumes.Volume
+	var others []nodemounts.Volume
 	status.Volumes, others = listed(s.facts.Volumes)
 	status.Truncated = len(others)+len(s.facts.Unlisted) > 0
 	status.Unlisted = unlisted(others, s.facts.Unlisted)
@@ -42,7 +42,7 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 
 // unlisted names the volumes for which a status has no room. It is nil if one of them has no name, or
 // if there are too many.
-func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1alpha1.UnlistedVolumes) {
+func unlisted(volumes []nodemounts.Volume, more []nodemounts.Brief) (list []v1alpha1.UnlistedVolumes) {
 	all := slices.Clone(more)
 	for i := range volumes {
 		brief := volumes[i].Brief()
@@ -51,7 +51,7 @@ func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1
 		}
 		all = append(all, brief...)
 	}
-	slices.SortFunc(all, nodevolumes.Brief.Compare)
+	slices.SortFunc(all, nodemounts.Brief.Compare)
 	all = slices.Compact(all)
 	for _, b := range all {
 		if len(list) == 0 || list[len(list)-1].Driver != b.Driver {
@@ -67,26 +67,26 @@ func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1
 }
 
 // listed returns the volumes that a status has room for, by rank, and the rest.
-func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, others []nodevolumes.Volume) {
+func listed(volumes []nodemounts.Volume) (list []v1alpha1.ReportedVolume, others []nodemounts.Volume) {
 	ranked := slices.Clone(volumes)
-	slices.SortStableFunc(ranked, func(a, b nodevolumes.Volume) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(ranked, func(a, b nodemounts.Volume) int { return cmp.Compare(rank(a), rank(b)) })
 	size := 0
 	for i, v := range ranked {
 		made := volumeOf(v)
 		size += jsonBytes(made)
-		if len(list) == v1alpha1.MaxNodeVolumes || size > maxBytes {
+		if len(list) == v1alpha1.MaxReportedVolumes || size > maxBytes {
 			others = ranked[i:]
 			break
 		}
 		list = append(list, made)
 	}
-	slices.SortFunc(list, func(a, b v1alpha1.NodeVolume) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b v1alpha1.ReportedVolume) int { return cmp.Compare(a.Path, b.Path) })
 	return list, others
 }
 
 // jsonBytes is a volume's size in an object as sent and kept. Some characters take several times their
 // bytes there.
-func jsonBytes(v v1alpha1.NodeVolume) int {
+func jsonBytes(v v1alpha1.ReportedVolume) int {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return maxBytes // not with these fields
@@ -95,7 +95,7 @@ func jsonBytes(v v1alpha1.NodeVolume) int {
 }
 
 // rank is lower for volumes that need a person's look, and lowest for volumes that unlisted can't name.
-func rank(v nodevolumes.Volume) int {
+func rank(v nodemounts.Volume) int {
 	switch {
 	case len(v.Brief()) == 0:
 		return 0
@@ -108,8 +108,8 @@ func rank(v nodevolumes.Volume) int {
 	}
 }
 
-func volumeOf(v nodevolumes.Volume) v1alpha1.NodeVolume {
-	out := v1alpha1.NodeVolume{
+func volumeOf(v nodemounts.Volume) v1alpha1.ReportedVolume {
+	out := v1alpha1.ReportedVolume{
 		Path: v.Path, Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Mode: string(v.Mode),
 		Staged: v1alpha1.NodeAnswer(v.Staged), Mounted: v1alpha1.NodeAnswer(v.Mounted), MorePods: v.MorePods, Forgotten: v.Forgotten, Unknown: v.Unknown,
 		MoreFileSystems: v.MoreFileSystems,
@@ -124,7 +124,7 @@ func volumeOf(v nodevolumes.Volume) v1alpha1.NodeVolume {
 }
 
 // same says whether two statuses are equal except for their time.
-func same(a, b v1alpha1.NodeVolumesStatus) bool {
+func same(a, b v1alpha1.NodeMountReportStatus) bool {
 	a.Observed, b.Observed = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }

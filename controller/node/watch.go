@@ -24,7 +24,7 @@ func watchPauses() *wait.Backoff {
 
 // watch takes in what the API server has of the own object, until ctx is done.
 func (a *agent) watch(ctx context.Context, own cache.ListerWatcher) {
-	cache.NewReflectorWithOptions(own, &v1alpha1.NodeVolumes{}, watched{a}, cache.ReflectorOptions{Backoff: watchPauses()}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(own, &v1alpha1.NodeMountReport{}, watched{a}, cache.ReflectorOptions{Backoff: watchPauses()}).RunWithContext(ctx)
 }
 
 // watched hands what a watch says to the agent, and keeps nothing.
@@ -33,14 +33,14 @@ type watched struct{ agent *agent }
 func (w watched) Add(object any) error { return w.Update(object) }
 
 func (w watched) Update(object any) error {
-	if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+	if own, ok := object.(*v1alpha1.NodeMountReport); ok {
 		w.agent.told(own)
 	}
 	return nil
 }
 
 func (w watched) Delete(object any) error {
-	if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+	if own, ok := object.(*v1alpha1.NodeMountReport); ok {
 		w.agent.gone(own)
 	}
 	return nil
@@ -52,7 +52,7 @@ func (w watched) Replace(list []any, _ string) error {
 		w.agent.unlisted()
 	}
 	for _, object := range list {
-		if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+		if own, ok := object.(*v1alpha1.NodeMountReport); ok {
 			w.agent.listed(own)
 		}
 	}

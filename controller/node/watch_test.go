@@ -27,7 +27,7 @@ func (onlyLists) IsWatchListSemanticsUnSupported() bool { return true }
 type watches struct {
 	away   bool
 	tries  []time.Duration // of the requests for a list
-	object *v1alpha1.NodeVolumes
+	object *v1alpha1.NodeMountReport
 	stream *watch.FakeWatcher
 }
 
@@ -38,7 +38,7 @@ func (w *watches) listWatch(start time.Time) cache.ListerWatcher {
 			if w.away {
 				return nil, errors.New("the API server is away")
 			}
-			list := &v1alpha1.NodeVolumesList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}
+			list := &v1alpha1.NodeMountReportList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}
 			if w.object != nil {
 				list.Items = append(list.Items, *w.object.DeepCopy())
 			}
@@ -81,7 +81,7 @@ func TestWatchesSoonAfterOutage(t *testing.T) {
 			t.Errorf("in 10 minutes it tries %d times", n)
 		}
 		w.away = false
-		w.object = &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "4"}, Spec: v1alpha1.NodeVolumesSpec{Look: 1}}
+		w.object = &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "4"}, Spec: v1alpha1.NodeMountReportSpec{Look: 1}}
 		time.Sleep(longestWatchPause)
 		select {
 		case <-a.asked:
@@ -97,7 +97,7 @@ func TestWatchesSoonAfterOutage(t *testing.T) {
 func TestWatched(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := &watches{object: &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "4"}}}
+		w := &watches{object: &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "4"}}}
 		a := newAgent(DefaultConfig(), &fake{}, "n1", "uid-n1", nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -140,7 +140,7 @@ func TestWatched(t *testing.T) {
 		outage()
 		asked("still gone", false, "")
 		a.learn(next)
-		w.object = &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}, Spec: v1alpha1.NodeVolumesSpec{Look: 1}}
+		w.object = &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}, Spec: v1alpha1.NodeMountReportSpec{Look: 1}}
 		outage()
 		asked("restored from a backup", true, "")
 		outage()

@@ -88,7 +88,7 @@ func Overdue(a rules.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 		}
 		list = append(list, d)
 	}
-	for _, v := range a.AuditBooks(s) {
+	for _, v := range a.AuditCounts(s) {
 		list = append(list, Difference{Code: BooksDiffer, Message: v.String(), At: report.OfNode(v.Node)})
 	}
 	return list

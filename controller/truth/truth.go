@@ -181,8 +181,8 @@ func (c *Checker) strangers(v *ledger.Volume) []Difference {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []Difference
-	for i := range v.NodeVolumes {
-		for _, a := range v.NodeVolumes[i].Attachments() {
+	for i := range v.OnNodes {
+		for _, a := range v.OnNodes[i].Attachments() {
 			if a.Ours || c.others[a.UID] {
 				continue
 			}
@@ -258,8 +258,8 @@ func (c *Checker) repair(d Difference) {
 func (c *Checker) prune(s ledger.Snapshot) {
 	exists := map[string]bool{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			for _, a := range v.NodeVolumes[i].Attachments() {
+		for i := range v.OnNodes {
+			for _, a := range v.OnNodes[i].Attachments() {
 				exists[a.UID] = true
 			}
 		}

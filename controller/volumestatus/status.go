@@ -109,7 +109,7 @@ func stateOf(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.Vo
 // attached, and never after the detach; once written, it stays.
 func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a rules.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
 	volume := snapshot.Volume(id)
-	place := volume.NodeVolume(node)
+	place := volume.OnNode(node)
 	switch {
 	case before.SafeToDetach:
 		entry.SafeToDetach = true

@@ -63,7 +63,7 @@ var laws = []law{
 	// Knows what API servers serve, and nothing of volumes.
 	{"internal/served", nil, []string{"k8s.io/apimachinery/"}},
 	// Knows a kubelet's folder, and nothing of Kubernetes' API.
-	{"internal/nodevolumes", nil, none},
+	{"internal/nodemounts", nil, none},
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.
@@ -77,7 +77,7 @@ var laws = []law{
 	// codes are all they know of the world.
 	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"google.golang.org/grpc/codes"}},
 	// moorage-node says what it reads, and knows nothing of how volumes are decided on.
-	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodevolumes", "internal/access", "internal/serving"}, nil},
+	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodemounts", "internal/access", "internal/serving"}, nil},
 	{"controller/networkfence", slices.Concat(shells, []string{"internal/networkfence"}), nil},
 	{"controller", shells, nil},
 	// The judge of all tests knows only the calls it gets.
@@ -169,9 +169,9 @@ func TestImportLawCatches(t *testing.T) {
 		{"controller/ticket", module + "/webhook", false},
 		{"controller/ticket", module + "/internal/write", true},
 		{"controller/ticket", module + "/cmd/moorage", false},
-		{"controller/node", module + "/internal/nodevolumes", true},
+		{"controller/node", module + "/internal/nodemounts", true},
 		{"controller/node", module + "/internal/rules", false},
-		{"internal/nodevolumes", "k8s.io/api/core/v1", false},
+		{"internal/nodemounts", "k8s.io/api/core/v1", false},
 		{"api/v1alpha1", module + "/internal/ledger", false},
 		{"api/v1alpha1", "k8s.io/client-go/rest", false},
 		{"test/sandbox/disk/judge", module + "/internal/rules", false},

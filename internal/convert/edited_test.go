@@ -58,7 +58,7 @@ func TestEditedCounts(t *testing.T) {
 			t.Errorf("%s: %v are counted", what, elapsed)
 		}
 	}
-	if word := NodeWord(&v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Look: 3}, Status: v1alpha1.NodeVolumesStatus{Looked: math.MaxInt64}}); word.Looked != 0 || word.Look != 3 {
+	if word := NodeWord(&v1alpha1.NodeMountReport{Spec: v1alpha1.NodeMountReportSpec{Look: 3}, Status: v1alpha1.NodeMountReportStatus{Looked: math.MaxInt64}}); word.Looked != 0 || word.Look != 3 {
 		t.Errorf("look %d counts as done, of %d", word.Looked, word.Look)
 	}
 	if got := Elapsed(90); got != 90*time.Second {

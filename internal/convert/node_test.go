@@ -207,7 +207,7 @@ func TestNodeMadeAgainFromAFileClearsNothing(t *testing.T) {
 		t.Helper()
 		s := l.Snapshot()
 		v := s.Volume(disk)
-		if verdict, rule := (rules.Arbiter{}).SafeToDetach(s, v, v.NodeVolume("n"), now); verdict.Allowed() != want {
+		if verdict, rule := (rules.Arbiter{}).SafeToDetach(s, v, v.OnNode("n"), now); verdict.Allowed() != want {
 			t.Errorf("%s: safe to detach %v (rule %q), want %v", when, verdict.Allowed(), rule, want)
 		}
 	}

@@ -80,8 +80,8 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 				said[object.GetName()], namespaces[object.GetName()] = true, false // it is in the file
 			}
 			resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-			if object.GetKind() == v1alpha1.KindNodeVolumes {
-				resource.Resource = v1alpha1.ResourceNodeVolumes // a plural already
+			if object.GetKind() == v1alpha1.KindNodeMountReport {
+				resource.Resource = v1alpha1.ResourceNodeMountReports // a plural already
 			}
 			server.Put(resource.Resource, object)
 		}
@@ -143,7 +143,7 @@ func forbidden(resources []string) func(apitest.Request, func()) error {
 }
 
 func withoutMoorage(r apitest.Request, serve func()) error {
-	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"}, r.Resource) {
+	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodemountreports"}, r.Resource) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
 	}
 	serve()

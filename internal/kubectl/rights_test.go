@@ -66,7 +66,7 @@ func TestExplainWithoutRights(t *testing.T) {
 func TestNodesWithoutCRDs(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(func(r apitest.Request, serve func()) error {
-		if strings.HasPrefix(r.Resource, "volume") && r.Resource != "volumeattachments" || r.Resource == "attachpolicies" || r.Resource == "nodevolumes" {
+		if strings.HasPrefix(r.Resource, "volume") && r.Resource != "volumeattachments" || r.Resource == "attachpolicies" || r.Resource == "nodemountreports" {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
 		}
 		serve()
@@ -83,7 +83,7 @@ func TestNodesWithoutCRDs(t *testing.T) {
 func TestExplainWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	server.Intercept(func(r apitest.Request, serve func()) error {
-		if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"}, r.Resource) {
+		if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodemountreports"}, r.Resource) {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
 		}
 		serve()

@@ -31,7 +31,7 @@ func TestNamesThatAreGivenAnew(t *testing.T) {
 	for _, e := range []Event{ticket, pod} {
 		l.Apply(start, e)
 	}
-	if p := l.Snapshot().Volume(v).NodeVolume("n1"); p == nil || len(p.Users) != 2 {
+	if p := l.Snapshot().Volume(v).OnNode("n1"); p == nil || len(p.Users) != 2 {
 		t.Fatalf("at n1: %+v", p)
 	}
 	ticket.UID, ticket.Version, ticket.Node = "b", "2", "n2"
@@ -39,10 +39,10 @@ func TestNamesThatAreGivenAnew(t *testing.T) {
 	for _, e := range []Event{ticket, pod} {
 		l.Apply(start, e)
 	}
-	if p := l.Snapshot().Volume(v).NodeVolume("n1"); p != nil {
+	if p := l.Snapshot().Volume(v).OnNode("n1"); p != nil {
 		t.Errorf("at n1: %+v", p)
 	}
-	if p := l.Snapshot().Volume(v).NodeVolume("n2"); p == nil || len(p.Users) != 2 {
+	if p := l.Snapshot().Volume(v).OnNode("n2"); p == nil || len(p.Users) != 2 {
 		t.Errorf("at n2: %+v", p)
 	}
 }
@@ -83,10 +83,10 @@ func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 		l.Apply(start, first)
 		l.Apply(start, again)
 		s := l.Snapshot()
-		if p := s.Volume(first.Inline).NodeVolume("n1"); p != nil {
+		if p := s.Volume(first.Inline).OnNode("n1"); p != nil {
 			t.Errorf("%s: the first volume is at its node still: %+v", name, p)
 		}
-		if p := s.Volume(s.AttachmentVolume("theirs")).NodeVolume(again.Node); p == nil || len(p.Attachments()) != 1 || p.Canonical().UID != "b" {
+		if p := s.Volume(s.AttachmentVolume("theirs")).OnNode(again.Node); p == nil || len(p.Attachments()) != 1 || p.Canonical().UID != "b" {
 			t.Errorf("%s: it is not where it is: %+v", name, p)
 		}
 	}

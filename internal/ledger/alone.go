@@ -5,7 +5,7 @@ package ledger
 import "slices"
 
 // mountedAlone are nodes with a mounted volume that their kubelets have forgotten, as moorage-node
-// reports, and for which the ledger has no NodeVolume.
+// reports, and for which the ledger has no VolumeOnNode.
 type mountedAlone struct {
 	volume VolumeID
 	nodes  []NodeName // sorted; replaced, never changed
@@ -37,7 +37,7 @@ func (l *Ledger) keepAlone(t *Touched, v VolumeID, n NodeName) {
 		was = rec.nodes
 	}
 	node := l.facts.nodes.get(n)
-	is := node != nil && node.Word.forgotMounted(v) && l.facts.volumes.get(v).NodeVolume(n) == nil
+	is := node != nil && node.Word.forgotMounted(v) && l.facts.volumes.get(v).OnNode(n) == nil
 	i, listed := slices.BinarySearch(was, n)
 	switch {
 	case is == listed:
@@ -63,7 +63,7 @@ func (l *Ledger) keepAllAlone(t *Touched, was, is *NodeWord, n NodeName) {
 	}
 }
 
-// touchable are the volumes that a change of a node may concern: volumes with a NodeVolume there, and
+// touchable are the volumes that a change of a node may concern: volumes with a VolumeOnNode there, and
 // volumes that only moorage-node's report names.
 func (l *Ledger) touchable(n *Node) []VolumeID {
 	list := n.At()

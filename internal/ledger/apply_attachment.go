@@ -149,12 +149,12 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 		l.replaceAttachment(now, t, old, a, at, byName)
 	case byName != old.byName: // it agrees with the name
 		l.unlinkAttachment(old, name)
-		l.changeNodeVolume(now, t, at, old.to.node, func(p *NodeVolume) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
+		l.changeVolumeOnNode(now, t, at, old.to.node, func(p *VolumeOnNode) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
 	}
 }
 
 // amend changes the ledger's own facts about an attachment at a node.
-func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachmentRecord)) {
+func (l *Ledger) amend(p *VolumeOnNode, r *attachmentRecord, change func(*attachmentRecord)) {
 	amended := *r
 	amended.gen = l.gen
 	change(&amended)
@@ -181,10 +181,10 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	fresh := rec       // rec itself stays on the stack
 	var lasting []Boot // of mounts that only the replaced attachment's note tells
 	if v := l.facts.volumes.get(rec.at()); same && old.noted() && old.uid != rec.uid && old.to.note != rec.to.note {
-		lasting = l.facts.unknown(v, v.NodeVolume(rec.to.node))
+		lasting = l.facts.unknown(v, v.OnNode(rec.to.node))
 	}
 	l.facts.attachments.put(l.gen, name, &fresh)
-	l.changeNodeVolume(now, t, fresh.at(), fresh.to.node, func(p *NodeVolume) {
+	l.changeVolumeOnNode(now, t, fresh.at(), fresh.to.node, func(p *VolumeOnNode) {
 		if same {
 			p.takeAttachment(old)
 		}
@@ -227,14 +227,14 @@ func (l *Ledger) listMadeFor(now time.Time, t *Touched, r *attachmentRecord) {
 }
 
 func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord) {
-	l.changeNodeVolume(now, t, r.at(), r.to.node, func(p *NodeVolume) {
+	l.changeVolumeOnNode(now, t, r.at(), r.to.node, func(p *VolumeOnNode) {
 		p.takeAttachment(r)
 		if r.own {
 			p.Proof = Proof{}
 		}
 	})
 	l.listMadeFor(now, t, r)
-	if p := l.facts.volumes.get(r.at()).NodeVolume(r.to.node); r.own || p != nil && !p.HasAttachments() && !p.WithoutAttachment() {
+	if p := l.facts.volumes.get(r.at()).OnNode(r.to.node); r.own || p != nil && !p.HasAttachments() && !p.WithoutAttachment() {
 		l.trust(now, t, r.to.node, r.at())
 	}
 }
@@ -335,7 +335,7 @@ func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 }
 
 // putAttachment adds an attachment: own ones first, then by name.
-func (p *NodeVolume) putAttachment(r *attachmentRecord) {
+func (p *VolumeOnNode) putAttachment(r *attachmentRecord) {
 	if p.first == nil {
 		p.first = r
 		return
@@ -345,7 +345,7 @@ func (p *NodeVolume) putAttachment(r *attachmentRecord) {
 	p.setRecords(list)
 }
 
-func (p *NodeVolume) takeAttachment(r *attachmentRecord) {
+func (p *VolumeOnNode) takeAttachment(r *attachmentRecord) {
 	if p.first == r && p.more == nil {
 		p.first = nil
 		return
@@ -356,7 +356,7 @@ func (p *NodeVolume) takeAttachment(r *attachmentRecord) {
 }
 
 // records lists the attachments' records; the caller owns the list.
-func (p *NodeVolume) records() []*attachmentRecord {
+func (p *VolumeOnNode) records() []*attachmentRecord {
 	if p.first == nil {
 		return nil
 	}
@@ -368,7 +368,7 @@ func (p *NodeVolume) records() []*attachmentRecord {
 }
 
 // setRecords takes one record or more.
-func (p *NodeVolume) setRecords(list []*attachmentRecord) {
+func (p *VolumeOnNode) setRecords(list []*attachmentRecord) {
 	p.first, p.more = list[0], nil
 	if len(list) > 1 {
 		rest := list[1:]

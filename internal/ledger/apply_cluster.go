@@ -84,8 +84,8 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	}
 	// First the present entries, then the missing ones: a place that stays is never lost in between, and
 	// its clock continues.
-	used, usedBit := func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse }
-	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
+	used, usedBit := func(n *Node) int { return n.inUse }, func(p *VolumeOnNode) *bool { return &p.InUse }
+	l.list(now, t, s.Name, reported, func(p *VolumeOnNode) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, usedBit)
 	if stale {
 		l.unlist(now, t, s.Name, inUse, used, usedBit)
@@ -93,7 +93,7 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	if known {
 		l.seeTaken(now, t, s.Name, reported)
 	}
-	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
+	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *VolumeOnNode) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object with an old name says nothing about use until its own kubelet has reported:
 		// volumes in use stay in use.
@@ -155,12 +155,12 @@ func distinct(list []VolumeID) []VolumeID {
 	return slices.Compact(list)
 }
 
-// list sets one bit of the NodeVolumes in a list of the node's status. The usual report changes nothing,
+// list sets one bit of the VolumeOnNodes in a list of the node's status. The usual report changes nothing,
 // and costs one look-up a volume.
-func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*NodeVolume) *bool) {
+func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*VolumeOnNode) *bool) {
 	for _, v := range is {
-		if p := l.facts.volumes.get(v).NodeVolume(n); p == nil || !*bit(p) {
-			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
+		if p := l.facts.volumes.get(v).OnNode(n); p == nil || !*bit(p) {
+			l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) {
 				*bit(p) = true
 				p.Proof = Proof{}
 			})
@@ -168,9 +168,9 @@ func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit 
 	}
 }
 
-// unlist clears the bit of the node's NodeVolumes that the list omits. total is how many places have it:
+// unlist clears the bit of the node's VolumeOnNodes that the list omits. total is how many places have it:
 // the list's length if there are none.
-func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*NodeVolume) *bool) {
+func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*VolumeOnNode) *bool) {
 	rec := l.facts.nodes.get(n)
 	if rec == nil || total(rec) == len(is) {
 		return
@@ -180,8 +180,8 @@ func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, to
 		listed[v] = true
 	}
 	for _, v := range rec.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && *bit(p) && !listed[v] {
-			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { *bit(p) = false })
+		if p := l.facts.volumes.get(v).OnNode(n); p != nil && *bit(p) && !listed[v] {
+			l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { *bit(p) = false })
 		}
 	}
 }
@@ -207,12 +207,12 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.wakeTaken(t, e.Name)
 	t.node(e.Name)
 	for _, v := range rec.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(e.Name); p.Reported && v.NoAttach() { // only this says that the machine may have it
-			l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
+		if p := l.facts.volumes.get(v).OnNode(e.Name); p.Reported && v.NoAttach() { // only this says that the machine may have it
+			l.changeVolumeOnNode(now, t, v, e.Name, func(p *VolumeOnNode) { p.Reported, p.ReportSent = false, true })
 		}
 	}
 	l.abandon(now, t, rec, false)
-	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
+	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *VolumeOnNode) *bool { return &p.Reported })
 	l.recount(now, t, rec)
 }
 
@@ -242,8 +242,8 @@ func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 		return
 	}
 	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); !p.HasAttachments() && !v.NoAttach() {
-			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false; p.setUnknown(nil) })
+		if p := l.facts.volumes.get(v).OnNode(n.Name); !p.HasAttachments() && !v.NoAttach() {
+			l.changeVolumeOnNode(now, t, v, n.Name, func(p *VolumeOnNode) { p.InUse = false; p.setUnknown(nil) })
 		}
 	}
 }
@@ -411,12 +411,12 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
 	if !dropped { // what only the hold tells is still true
-		for i := range rec.NodeVolumes {
-			if rec.NodeVolumes[i].Proof.Again {
+		for i := range rec.OnNodes {
+			if rec.OnNodes[i].Proof.Again {
 				continue // moorage-node has found nothing, and this process deletes the hold for that
 			}
-			for _, b := range l.facts.unknown(rec, &rec.NodeVolumes[i]) {
-				l.makeUnknown(now, t, e.Volume, rec.NodeVolumes[i].Node, b)
+			for _, b := range l.facts.unknown(rec, &rec.OnNodes[i]) {
+				l.makeUnknown(now, t, e.Volume, rec.OnNodes[i].Node, b)
 			}
 		}
 	}
@@ -427,7 +427,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
 	if len(rec.PVs()) == 0 {
-		needed = rec.NodeVolume(was.Node).seen()
+		needed = rec.OnNode(was.Node).seen()
 	}
 	if dropped || !needed {
 		l.removeHold(now, t, rec)
@@ -457,7 +457,7 @@ func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume) {
 	rec.Hold = &rest
 	t.volume(v)
 	l.moveLeft(now, t, v, was.Node, "")
-	l.changeNodeVolume(now, t, v, was.Node, func(p *NodeVolume) {
+	l.changeVolumeOnNode(now, t, v, was.Node, func(p *VolumeOnNode) {
 		p.setUnknown(slices.DeleteFunc(slices.Clone(p.SawUnknown()), func(b Boot) bool { return b.SystemUUID == was.SystemUUID }))
 	})
 	l.noteHold(now, t, v, was.Node, "")
@@ -465,7 +465,7 @@ func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume) {
 }
 
 // seen says whether anything but a hold shows that the volume is, or may be, at the node.
-func (p *NodeVolume) seen() bool {
+func (p *VolumeOnNode) seen() bool {
 	return p != nil && (p.HasAttachments() || p.Sent || p.Reported || p.MayBeInUse())
 }
 
@@ -516,8 +516,8 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	if was == is {
 		return
 	}
-	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
-	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) {
+	l.changeVolumeOnNode(now, t, v, is, func(p *VolumeOnNode) { p.Left = true })
+	l.changeVolumeOnNode(now, t, v, was, func(p *VolumeOnNode) {
 		if p.Left = false; !p.MayBeMounted() {
 			p.setUnknown(nil)
 		}
@@ -532,17 +532,17 @@ func (h *Hold) held(v VolumeID) NodeName {
 	return h.node()
 }
 
-// moveHeld marks the NodeVolume at the hold's node for a volume without attachments. If that is another
+// moveHeld marks the VolumeOnNode at the hold's node for a volume without attachments. If that is another
 // node, the volume is no longer unknown at the node before.
 func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
 	}
-	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Held = true })
+	l.changeVolumeOnNode(now, t, v, is, func(p *VolumeOnNode) { p.Held = true })
 	if was != "" {
 		l.trust(now, t, was, v)
 	}
-	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Held = false })
+	l.changeVolumeOnNode(now, t, v, was, func(p *VolumeOnNode) { p.Held = false })
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
@@ -551,8 +551,8 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
-	unknown := l.facts.unknown(l.facts.volumes.get(e.Volume), l.facts.volumes.get(e.Volume).NodeVolume(e.Node)) != nil
-	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
+	unknown := l.facts.unknown(l.facts.volumes.get(e.Volume), l.facts.volumes.get(e.Volume).OnNode(e.Node)) != nil
+	l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) {
 		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Unknown
 		switch {
@@ -575,8 +575,8 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e ReadyShown) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if v := l.facts.volumes.get(e.Volume); v.NodeVolume(e.Node) != nil {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Unlisted = false })
+	if v := l.facts.volumes.get(e.Volume); v.OnNode(e.Node) != nil {
+		l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Unlisted = false })
 	}
 }
 
@@ -587,9 +587,9 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	p := l.facts.volumes.get(e.Volume).OnNode(e.Node)
 	if e.Volume.NoAttach() && (p == nil || !p.ReportSent) || p != nil && p.Proof != (Proof{}) {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof, p.ReportSent = Proof{}, e.Volume.NoAttach() })
+		l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Proof, p.ReportSent = Proof{}, e.Volume.NoAttach() })
 	}
 }
 
@@ -605,20 +605,20 @@ func (e UnreportResolved) apply(l *Ledger, now time.Time, t *Touched) {
 
 // unreportSent notes whether a volume that needs no attachment may be leaving volumesAttached.
 func (l *Ledger) unreportSent(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && v.NoAttach() && p.UnreportSent != is {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.UnreportSent = is })
+	if p := l.facts.volumes.get(v).OnNode(n); p != nil && v.NoAttach() && p.UnreportSent != is {
+		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.UnreportSent = is })
 	}
 }
 
 func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.ReportSent {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.ReportSent = false })
+	if p := l.facts.volumes.get(e.Volume).OnNode(e.Node); p != nil && p.ReportSent {
+		l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.ReportSent = false })
 	}
 }
 
 // provable says whether the own attachment at a place has not changed since a proof began.
-func (p *NodeVolume) provable(uid, version string) bool {
+func (p *VolumeOnNode) provable(uid, version string) bool {
 	own, at := "", ""
 	if p.HasOwn() {
 		own, at = p.first.uidText(), p.first.versionText()
@@ -629,11 +629,11 @@ func (p *NodeVolume) provable(uid, version string) bool {
 // prove records a proof about a place that is unchanged since the proof began, and says whether it did. A
 // proof never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
-	p := l.facts.volumes.get(v).NodeVolume(n)
+	p := l.facts.volumes.get(v).OnNode(n)
 	if p == nil || !p.provable(uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
 		return false
 	}
-	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
+	l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) {
 		p.Proof.Stage = stage
 		if r := p.first; p.HasOwn() && !r.proved {
 			l.amend(p, r, func(r *attachmentRecord) { r.proved = true })

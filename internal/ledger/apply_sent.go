@@ -6,20 +6,20 @@ import "time"
 
 func (e AttachSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	p := l.facts.volumes.get(e.Volume).OnNode(e.Node)
 	if p == nil || !p.Left && !l.occupied(p) {
 		return
 	}
 	if taken := l.facts.nodes.get(e.Node).Driver(e.Volume.Driver).Occupied; e.Limit > 0 && taken >= e.Limit && !p.OccupiesSlotWithoutUse() {
 		return
 	}
-	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent, p.CreateFailed = true, false })
+	l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Sent, p.CreateFailed = true, false })
 }
 
 func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Sent {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent, p.CreateFailed = false, e.Failed })
+	if p := l.facts.volumes.get(e.Volume).OnNode(e.Node); p != nil && p.Sent {
+		l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Sent, p.CreateFailed = false, e.Failed })
 	}
 }
 

@@ -115,8 +115,8 @@ func (l *Ledger) inlineChanged(t *Touched, v VolumeID) {
 // inline.
 func (l *Ledger) inlineAccess(v *Volume) Access {
 	most := AccessUnknown
-	for i := range v.NodeVolumes {
-		for _, u := range v.NodeVolumes[i].Users {
+	for i := range v.OnNodes {
+		for _, u := range v.OnNodes[i].Users {
 			if p := l.facts.pods.get(u.Pod); p != nil {
 				most = max(most, p.inline[v.ID])
 			}

@@ -86,29 +86,29 @@ func (l *Ledger) unlinkPod(p *Pod) {
 	}
 }
 
-// updatePodVolumes makes the pod a user of exactly the NodeVolumes its volumes lead to.
+// updatePodVolumes makes the pod a user of exactly the VolumeOnNodes its volumes lead to.
 func (l *Ledger) updatePodVolumes(now time.Time, t *Touched, uid string) {
 	p := l.facts.pods.get(uid)
 	if p == nil {
 		return
 	}
-	at := l.podNodeVolumes(p)
+	at := l.podVolumesOnNode(p)
 	if slices.Equal(at, p.at) {
 		return
 	}
-	l.setPodNodeVolumes(now, t, p, at)
+	l.setPodVolumesOnNode(now, t, p, at)
 }
 
-func (l *Ledger) setPodNodeVolumes(now time.Time, t *Touched, p *Pod, at []VolumeID) {
+func (l *Ledger) setPodVolumesOnNode(now time.Time, t *Touched, p *Pod, at []VolumeID) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, at)
 	moved := *p
 	moved.at = at
 	l.facts.pods.put(l.gen, p.UID, &moved)
 }
 
-// podNodeVolumes lists the volume of each reference of a bound, unfinished pod, zero if it leads nowhere;
+// podVolumesOnNode lists the volume of each reference of a bound, unfinished pod, zero if it leads nowhere;
 // then, sorted, other volumes that it may use.
-func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
+func (l *Ledger) podVolumesOnNode(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 		}
 	}
 	for _, v := range rec.outlived { // this process has seen it name them
-		if l.facts.volumes.get(v).NodeVolume(n).attachedFor(pv) {
+		if l.facts.volumes.get(v).OnNode(n).attachedFor(pv) {
 			list = append(list, v)
 		}
 	}
@@ -232,7 +232,7 @@ func (v *Volume) lists(pod string) bool {
 	if _, held := slices.BinarySearch(v.Hold.pods(), pod); held {
 		return true
 	}
-	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.first.noted() && p.first.pod == pod })
+	return slices.ContainsFunc(v.OnNodes, func(p VolumeOnNode) bool { return p.first.noted() && p.first.pod == pod })
 }
 
 // pods lists, sorted by UID, the pods that a hold names as users or waiters.
@@ -269,7 +269,7 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
-// doubtIdle restarts the idle time of a node's NodeVolumes when a pod ends there with unknown uses: its
+// doubtIdle restarts the idle time of a node's VolumeOnNodes when a pod ends there with unknown uses: its
 // claim may be seen later, and lead to any of them.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 	n := l.facts.nodes.get(p.Node)
@@ -277,8 +277,8 @@ func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 		return
 	}
 	for _, v := range n.At() {
-		if l.facts.volumes.get(v).NodeVolume(p.Node).idle != busy {
-			l.changeNodeVolume(now, t, v, p.Node, func(place *NodeVolume) { place.idle, place.SawLeave = now.Sub(l.facts.epoch), true })
+		if l.facts.volumes.get(v).OnNode(p.Node).idle != busy {
+			l.changeVolumeOnNode(now, t, v, p.Node, func(place *VolumeOnNode) { place.idle, place.SawLeave = now.Sub(l.facts.epoch), true })
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 	had, has := setOf(was), setOf(is)
 	for _, v := range is {
 		if !had.has(v) {
-			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
+			l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) {
 				p.Users = add(p.Users, u)
 				p.Proof = Proof{} // it said that no user wants the volume
 			})
@@ -321,7 +321,7 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 	}
 	for _, v := range was {
 		if !has.has(v) {
-			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Users = drop(p.Users, u) })
+			l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.Users = drop(p.Users, u) })
 			l.inlineChanged(t, v)
 		}
 	}
@@ -383,7 +383,7 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	for _, v := range k.at {
-		l.changeNodeVolume(now, t, v, k.Node, func(*NodeVolume) {})
+		l.changeVolumeOnNode(now, t, v, k.Node, func(*VolumeOnNode) {})
 	}
 }
 
@@ -434,14 +434,14 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	t.node(k.Node)
 }
 
-// updateTicketVolumes makes the ticket a user of exactly the NodeVolumes that its volumes lead to, and
+// updateTicketVolumes makes the ticket a user of exactly the VolumeOnNodes that its volumes lead to, and
 // of its granted volumes until its own status says that it lost them.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	if k == nil {
 		return
 	}
-	at := l.ticketNodeVolumes(k)
+	at := l.ticketVolumesOnNode(k)
 	if had := k.granted(); lacksAny(at, had) {
 		at = had
 	}
@@ -481,9 +481,9 @@ func lacksAny(is, was []VolumeID) bool {
 	return false
 }
 
-// ticketNodeVolumes lists the volume of each reference of a ticket, zero if it leads nowhere. An unbound
+// ticketVolumesOnNode lists the volume of each reference of a ticket, zero if it leads nowhere. An unbound
 // claim takes no slot: it costs nothing, and tickets for such claims could fill every node.
-func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
+func (l *Ledger) ticketVolumesOnNode(k *Ticket) []VolumeID {
 	if len(k.Volumes) == 0 || k.Node == "" {
 		return nil
 	}

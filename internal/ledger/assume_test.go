@@ -167,7 +167,7 @@ func TestLeaving(t *testing.T) {
 	seen := func(seconds int, uid string, deleting bool) (int, bool) {
 		version++
 		l.Apply(at(seconds), Attachment{Name: AttachmentName(v, "n1"), UID: uid, Version: string(rune('0' + version)), Driver: "d", Node: "n1", Inline: v, Attached: true, Deleting: deleting})
-		since, leaving := l.Snapshot().Leaving(l.Snapshot().Volume(v).NodeVolume("n1"))
+		since, leaving := l.Snapshot().Leaving(l.Snapshot().Volume(v).OnNode("n1"))
 		return int(since.Sub(start).Seconds()), leaving
 	}
 	if _, leaving := seen(1, "a", false); leaving {

@@ -35,7 +35,7 @@ type attachmentRecord struct {
 	confirmed   bool
 	cooperative bool
 	byName      bool // only its name identifies its volume: its PersistentVolume is unseen
-	proved      bool // its NodeVolume has a proof, which a change makes void
+	proved      bool // its VolumeOnNode has a proof, which a change makes void
 }
 
 // machine is a node in attachments of a driver's volumes. Attachments with the same node and driver share

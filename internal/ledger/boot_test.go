@@ -167,7 +167,7 @@ func TestDoubtOfTwoMachines(t *testing.T) {
 		if machine, boot := unknownAt(l, v, "n"); machine != test.machine || boot != test.boot {
 			t.Errorf("%s: doubted at %q in boot %q", name, machine, boot)
 		}
-		if got := l.Snapshot().Volume(v).NodeVolume("n").InUse; got != test.lists {
+		if got := l.Snapshot().Volume(v).OnNode("n").InUse; got != test.lists {
 			t.Errorf("%s: listed: %t", name, got)
 		}
 	}

@@ -91,12 +91,12 @@ func TestCutOffIsBelieved(t *testing.T) {
 // A volume is seen at a node by anything but a hold.
 func TestSeenWithoutAHold(t *testing.T) {
 	for name, test := range map[string]struct {
-		p    *NodeVolume
+		p    *VolumeOnNode
 		want bool
 	}{
-		"attached": {&NodeVolume{first: &attachmentRecord{}}, true}, "sent": {&NodeVolume{Sent: true}, true}, "reported": {&NodeVolume{Reported: true}, true},
-		"in use": {&NodeVolume{InUse: true}, true}, "left": {&NodeVolume{Left: true}, false}, "held": {&NodeVolume{Held: true}, false},
-		"wanted": {&NodeVolume{Users: []User{{Pod: "p"}}}, false}, "nothing": {nil, false},
+		"attached": {&VolumeOnNode{first: &attachmentRecord{}}, true}, "sent": {&VolumeOnNode{Sent: true}, true}, "reported": {&VolumeOnNode{Reported: true}, true},
+		"in use": {&VolumeOnNode{InUse: true}, true}, "left": {&VolumeOnNode{Left: true}, false}, "held": {&VolumeOnNode{Held: true}, false},
+		"wanted": {&VolumeOnNode{Users: []User{{Pod: "p"}}}, false}, "nothing": {nil, false},
 	} {
 		if got := test.p.seen(); got != test.want {
 			t.Errorf("%s: %t", name, got)

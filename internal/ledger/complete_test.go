@@ -28,7 +28,7 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	l.Apply(at(9), ledger.Complete{})
 	l.Apply(at(20), ledger.Complete{}) // only the first one counts
 	s := l.Snapshot()
-	if since, idle := s.Idle(s.Volume(volume).NodeVolume("n1")); !idle || !since.Equal(at(9)) {
+	if since, idle := s.Idle(s.Volume(volume).OnNode("n1")); !idle || !since.Equal(at(9)) {
 		t.Errorf("idle %v since %v, want since %v", idle, since, at(9))
 	}
 	if f, read := s.Volume(volume).Earlier(); f != measured || !read.Equal(at(9)) {
@@ -36,7 +36,7 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	}
 	l.Apply(at(30), ledger.NodeState{Name: "n2", UID: "n2", Version: "2", InUse: []ledger.VolumeID{volume}})
 	s = l.Snapshot()
-	if since, idle := s.Idle(s.Volume(volume).NodeVolume("n2")); !idle || !since.Equal(at(30)) {
+	if since, idle := s.Idle(s.Volume(volume).OnNode("n2")); !idle || !since.Equal(at(30)) {
 		t.Errorf("a later place is idle %v since %v, want since %v", idle, since, at(30))
 	}
 }
@@ -79,7 +79,7 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 			l.Apply(at(8), c.leave)
 			l.Apply(at(9), ledger.PodGone{UID: "ended"}) // an ended pod ends nothing more
 			s := l.Snapshot()
-			p := s.Volume(volume).NodeVolume("n1")
+			p := s.Volume(volume).OnNode("n1")
 			if since, idle := s.Idle(p); !idle || !since.Equal(at(c.expect)) || p.SawLeave == c.known {
 				t.Errorf("idle %v since %v (seen to begin: %t), want since %v", idle, since.Sub(began), p.SawLeave, at(c.expect).Sub(began))
 			}

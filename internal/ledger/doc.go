@@ -10,10 +10,10 @@
 // The package imports only the standard library, starts no goroutines, reads no clock and has no
 // randomness: the same events give the same ledger.
 //
-// The central record is the NodeVolume, a volume at a node. It exists while any fact binds the two: a
+// The central record is the VolumeOnNode, a volume at a node. It exists while any fact binds the two: a
 // VolumeAttachment, an entry in the node's volumesAttached or volumesInUse, a bound pod, a ticket.
 //
-//	Invariant: NodeDriver.Used = |{v : v.Driver = d ∧ NodeVolume(v, n) exists}|
+//	Invariant: NodeDriver.Used = |{v : v.Driver = d ∧ VolumeOnNode(v, n) exists}|
 //
 // so that a slot is counted once however many facts claim it, from the first of them to the last.
 package ledger

@@ -31,7 +31,7 @@ type (
 	NodeDriversGone struct{ Node NodeName }
 	// AttachmentGone says that the VolumeAttachment does not exist.
 	AttachmentGone struct{ Name string }
-	// NodeWordGone says that the node has no NodeVolumes; with UID, none of that UID, since another one may
+	// NodeWordGone says that the node has no NodeMountReport; with UID, none of that UID, since another one may
 	// have been made and seen meanwhile.
 	NodeWordGone struct {
 		Node NodeName
@@ -210,7 +210,7 @@ type LookRefused struct{ Node NodeName }
 
 // AttachSent says that this process is about to send the creation of the own attachment of a volume at a
 // node. From then on the volume may be there: the place stays, and has its slot, until AttachResolved. It
-// is taken in only while a pod, a granted ticket or a left volume keeps the slot there (NodeVolume.Sent
+// is taken in only while a pod, a granted ticket or a left volume keeps the slot there (VolumeOnNode.Sent
 // says whether it was): otherwise the slot may have been given away since the decision, and nothing may be
 // sent. With a Limit it is also refused while that many volumes of the driver have a slot at the node
 // (NodeDriver.Occupied): of two creations decided at once for the last slot, only the first is sent.

@@ -418,7 +418,7 @@ type Fence struct {
 	// there was none.
 	InUse bool
 	// Reported says that a volume without attachments, which the hold gives to another node or to none, was
-	// in volumesAttached here, or was about to be (NodeVolume.ReportSent), and that its Node is gone since
+	// in volumesAttached here, or was about to be (VolumeOnNode.ReportSent), and that its Node is gone since
 	// or the volume is unknown there.
 	Reported bool
 	// Since and Renewed identify the outage, as in Force; 0 without a rule.

@@ -20,16 +20,16 @@ func TestForksDoNotShowInEachOther(t *testing.T) {
 	b.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(v, "n1")})
 	b.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(v, "n2"), UID: "2", Version: "4", Driver: "d", Node: "n2", PersistentVolume: "pv"})
 
-	if own := a.Snapshot().Volume(v).NodeVolume("n1").Own(); own == nil || !own.Attached {
+	if own := a.Snapshot().Volume(v).OnNode("n1").Own(); own == nil || !own.Attached {
 		t.Errorf("the original has lost its attachment: %v", own)
 	}
-	if p := a.Snapshot().Volume(v).NodeVolume("n2"); p != nil {
+	if p := a.Snapshot().Volume(v).OnNode("n2"); p != nil {
 		t.Errorf("the fork's attachment shows in the original: %v", p)
 	}
-	if p := b.Snapshot().Volume(v).NodeVolume("n1"); p != nil {
+	if p := b.Snapshot().Volume(v).OnNode("n1"); p != nil {
 		t.Errorf("the original's attachment shows in the fork: %v", p)
 	}
-	if own := b.Snapshot().Volume(v).NodeVolume("n2").Own(); own == nil {
+	if own := b.Snapshot().Volume(v).OnNode("n2").Own(); own == nil {
 		t.Error("the fork has lost its attachment")
 	}
 }

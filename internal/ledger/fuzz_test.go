@@ -39,7 +39,7 @@ func FuzzNames(f *testing.F) {
 		l.Apply(start, NodeState{Name: NodeName(node), Version: b, InUse: []VolumeID{v, v}, Reported: []VolumeID{v}})
 		l.Apply(start, PodGone{handle})
 		l.Apply(start, TicketGone{ID: TicketID{node, handle}})
-		if p := l.Snapshot().Volume(v).NodeVolume(NodeName(node)); !v.IsZero() && node != "" && (p == nil || len(p.Attachments()) != 1 || !p.InUse) {
+		if p := l.Snapshot().Volume(v).OnNode(NodeName(node)); !v.IsZero() && node != "" && (p == nil || len(p.Attachments()) != 1 || !p.InUse) {
 			t.Errorf("%q is not where it was put: %+v", v, p)
 		}
 		if isNumber(a) && isNumber(b) && Newer(a, b) && Newer(b, a) {

@@ -71,7 +71,7 @@ func TestWhatADeletedHoldStillSays(t *testing.T) {
 			if got := v != nil && v.Hold != nil; got != (test.kept && named) {
 				t.Errorf("%s (a PersistentVolume names it: %t): the hold is kept: %t", name, named, got)
 			}
-			if got := v.NodeVolume("n") != nil; got != (test.place && named) {
+			if got := v.OnNode("n") != nil; got != (test.place && named) {
 				t.Errorf("%s (a PersistentVolume names it: %t): its volume is still there: %t", name, named, got)
 			}
 			if !named && v != nil {

@@ -189,7 +189,7 @@ func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 		l.Apply(time.Unix(1, 0), NodeState{Name: "n", UID: "u", Version: "1", Fenced: fenced, Reported: []VolumeID{v}, InUse: []VolumeID{v}})
 		l.Apply(time.Unix(2, 0), Unreported{Volume: v, Node: "n", Forced: true})
 		l.Apply(time.Unix(3, 0), NodeState{Name: "n", UID: "u", Version: "2", Ready: test.ready, Fenced: test.fenced, InUse: []VolumeID{v}})
-		if p := l.Snapshot().Volume(v).NodeVolume("n"); p == nil || p.Proof.Forced == test.void {
+		if p := l.Snapshot().Volume(v).OnNode("n"); p == nil || p.Proof.Forced == test.void {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -212,7 +212,7 @@ func TestLettingInVoidsForce(t *testing.T) {
 		l.Apply(time.Unix(2, 0), Unreported{Volume: v, Node: "n", Forced: true})
 		l.Apply(time.Unix(3, 0), NodeState{Name: "n", UID: "u", Version: "2", CutOff: test.is, InUse: []VolumeID{v}})
 		n := l.Snapshot().Node("n")
-		if p := l.Snapshot().Volume(v).NodeVolume("n"); p == nil || p.Proof.Forced == test.void || n.IsCutOff("d") != slices.Contains(test.is, "d") {
+		if p := l.Snapshot().Volume(v).OnNode("n"); p == nil || p.Proof.Forced == test.void || n.IsCutOff("d") != slices.Contains(test.is, "d") {
 			t.Errorf("%s: %+v %v", name, p, n.CutOff)
 		}
 	}

@@ -17,7 +17,7 @@ func TestLeaving(t *testing.T) {
 	l := ledger.New()
 	since := func() (time.Duration, bool) {
 		s := l.Snapshot()
-		at, leaving := s.Leaving(s.Volume(volume).NodeVolume("n1"))
+		at, leaving := s.Leaving(s.Volume(volume).OnNode("n1"))
 		if !leaving {
 			return 0, false
 		}

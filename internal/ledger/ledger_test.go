@@ -133,8 +133,8 @@ func TestTouchedCovers(t *testing.T) {
 			snap := l.Snapshot()
 			for v := range snap.Volumes() {
 				after[v.ID] = describeVolume(v)
-				for i := range v.NodeVolumes {
-					after[v.ID] += "\n" + open(snap, &v.NodeVolumes[i]).describe(v.ID)
+				for i := range v.OnNodes {
+					after[v.ID] += "\n" + open(snap, &v.OnNodes[i]).describe(v.ID)
 				}
 			}
 			for v := range after {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// NodeWord is moorage-node's report in its NodeVolumes: the volumes that are staged, mounted or published
+// NodeWord is moorage-node's report in its NodeMountReport: the volumes that are staged, mounted or published
 // at its node, regardless of the kubelet's memory.
 type NodeWord struct {
 	Node         NodeName
-	UID, Version string // of the NodeVolumes object
+	UID, Version string // of the NodeMountReport object
 	// NodeUID and BootID are the report's Node and boot.
 	NodeUID, BootID string
 	// Look is the highest number of a question for a fresh look, and Looked the number that
@@ -300,7 +300,7 @@ func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unrea
 // speak, or has answered and is no longer silent.
 func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || was.doubtsOf(v) != n.Word.doubtsOf(v) || p.Proof.Look != 0 {
+		if p := l.facts.volumes.get(v).OnNode(n.Name); all || was.has(v) != n.Word.has(v) || was.doubtsOf(v) != n.Word.doubtsOf(v) || p.Proof.Look != 0 {
 			t.volume(v)
 		}
 	}
@@ -321,8 +321,8 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 
 // named notes that the node has reported a volume.
 func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (!p.Proof.Named || p.Proof.Unstaged) {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Named, p.Proof.Unstaged = true, false })
+	if p := l.facts.volumes.get(v).OnNode(n); p != nil && (!p.Proof.Named || p.Proof.Unstaged) {
+		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.Proof.Named, p.Proof.Unstaged = true, false })
 	}
 }
 
@@ -337,7 +337,7 @@ func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
 // looked notes a node's finding about a volume that it was asked about. A second look in a row without it
 // shows that the volume is not mounted, whatever the kubelet's list says (Snapshot.Unknown).
 func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
-	p := l.facts.volumes.get(v).NodeVolume(n.Name)
+	p := l.facts.volumes.get(v).OnNode(n.Name)
 	if p == nil || p.Proof.Look == 0 {
 		return
 	}
@@ -351,7 +351,7 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 		l.trust(now, t, n.Name, v)
 	}
 	if proof != p.Proof {
-		l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = proof })
+		l.changeVolumeOnNode(now, t, v, n.Name, func(p *VolumeOnNode) { p.Proof = proof })
 	}
 }
 
@@ -360,14 +360,14 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 // before. And while a living pod uses the volume there, its kubelet mounts it again: the first NodeStage
 // has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
+	if p := l.facts.volumes.get(v).OnNode(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
+		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.Proof.Unstaged = true })
 	}
 }
 
 // usedByLivingPod says whether a pod uses the volume there that is neither being deleted nor
 // finished.
-func (l *Ledger) usedByLivingPod(p *NodeVolume) bool {
+func (l *Ledger) usedByLivingPod(p *VolumeOnNode) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool {
 		pod := l.facts.pods.get(u.Pod)
 		return u.Pod != "" && pod != nil && pod.Phase == PodLive
@@ -400,11 +400,11 @@ func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	l.mayBeAsked(t, e.Node)
-	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	p := l.facts.volumes.get(e.Volume).OnNode(e.Node)
 	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return
 	}
 	again := !e.Vacant.IsZero() && l.facts.vacant(p).Equal(e.Vacant)
-	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look, p.Proof.Again = int32(e.Look), again })
+	l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Proof.Look, p.Proof.Again = int32(e.Look), again })
 	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have come before
 }

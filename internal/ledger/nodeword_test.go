@@ -143,14 +143,14 @@ func TestUnreadDigest(t *testing.T) {
 		if got := n.Word.Forgot(v); got != test.unread.Forgotten {
 			t.Errorf("%s: it is forgotten: %t", name, got)
 		}
-		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Named; got != test.has {
+		if got := l.Snapshot().Volume(v).OnNode("n").Proof.Named; got != test.has {
 			t.Errorf("%s: it is named: %t", name, got)
 		}
 		gone := l.Apply(time.Unix(1000, 0), wordOf("2", 0, 0))
 		if test.has && !slices.Contains(gone.Volumes, v) {
 			t.Errorf("%s: nobody hears that it has gone", name)
 		}
-		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged; got != test.has {
+		if got := l.Snapshot().Volume(v).OnNode("n").Proof.Unstaged; got != test.has {
 			t.Errorf("%s: it has come and gone: %t", name, got)
 		}
 	}
@@ -220,7 +220,7 @@ func TestUnreadRecordIsHeard(t *testing.T) {
 	unread := wordOf("2", 0, 0)
 	unread.Unread = []Unread{{PersistentVolume: "pv"}}
 	l := spoken(v, pv, wordOf("1", 0, 0, v), unread)
-	if l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged {
+	if l.Snapshot().Volume(v).OnNode("n").Proof.Unstaged {
 		t.Error("it counts as gone")
 	}
 	if touched := l.Apply(time.Unix(1000, 0), wordOf("3", 0, 0)); !slices.Contains(touched.Volumes, v) {
@@ -269,7 +269,7 @@ func TestUnstaged(t *testing.T) {
 		"it has said that one came":    {[]Event{came, pod, wordOf("2", 0, 0, v), PodGone{UID: "p"}, wordOf("3", 0, 0)}, true},
 		"the attachment is made again": {[]Event{came, went, proofAttachment(v, "n", "b", "9")}, false},
 	} {
-		if p := spoken(v, test.events...).Snapshot().Volume(v).NodeVolume("n"); p.Proof.Unstaged != test.want {
+		if p := spoken(v, test.events...).Snapshot().Volume(v).OnNode("n"); p.Proof.Unstaged != test.want {
 			t.Errorf("%s: unstaged: %t", name, p.Proof.Unstaged)
 		}
 	}
@@ -296,7 +296,7 @@ func TestLookAsked(t *testing.T) {
 		"of a volume that is not at": {[]Event{unreported, of(func(e *LookAsked) { e.Node = "m" })}, 0},
 		"the attachment moves":       {[]Event{unreported, asked, proofAttachment(v, "n", "a", "9")}, 0},
 	} {
-		if p := spoken(v, test.events...).Snapshot().Volume(v).NodeVolume("n"); p.Proof.Look != test.want {
+		if p := spoken(v, test.events...).Snapshot().Volume(v).OnNode("n"); p.Proof.Look != test.want {
 			t.Errorf("%s: asked with %d", name, p.Proof.Look)
 		}
 	}
@@ -431,7 +431,7 @@ func TestNextNumber(t *testing.T) {
 	}
 	l := spoken(v, wordOf("2", 0, 0, v), Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"})
 	l.Apply(time.Unix(1000, 0), LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: MaxNumber + 1})
-	if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Look; got != 0 {
+	if got := l.Snapshot().Volume(v).OnNode("n").Proof.Look; got != 0 {
 		t.Errorf("it was asked with %d", got)
 	}
 }

@@ -32,8 +32,8 @@ func (v *Volume) Record() Hold {
 		return Hold{}
 	}
 	var newest *attachmentRecord
-	for i := range v.NodeVolumes {
-		if r := v.NodeVolumes[i].first; r.noted() && (newest == nil || r.transitions > newest.transitions) {
+	for i := range v.OnNodes {
+		if r := v.OnNodes[i].first; r.noted() && (newest == nil || r.transitions > newest.transitions) {
 			newest = r
 		}
 	}
@@ -56,12 +56,12 @@ func (r *attachmentRecord) hold() Hold {
 
 // madeFor says whether the attachment at a node was made for a pod, by its note.
 func (v *Volume) madeFor(pod string, n NodeName) bool {
-	p := v.NodeVolume(n)
+	p := v.OnNode(n)
 	return p != nil && p.first.noted() && p.first.pod == pod
 }
 
 // Note is the note in the own attachment; zero: none.
-func (p *NodeVolume) Note() Note {
+func (p *VolumeOnNode) Note() Note {
 	if p == nil || !p.first.noted() {
 		return Note{}
 	}

@@ -49,7 +49,7 @@ func TestTakeAttachment(t *testing.T) {
 	a, b, c := &attachmentRecord{handle: "a"}, &attachmentRecord{handle: "b"}, &attachmentRecord{handle: "c"}
 	for n, have := range [][]*attachmentRecord{{a}, {a, b}, {a, b, c}} {
 		for _, r := range []*attachmentRecord{a, b, c, {}} {
-			p := &NodeVolume{}
+			p := &VolumeOnNode{}
 			p.setRecords(have)
 			p.takeAttachment(r)
 			var want []*attachmentRecord
@@ -221,30 +221,30 @@ func TestWhatBindsAVolumeToANode(t *testing.T) {
 	user := []User{{Pod: "p"}}
 	attachment := &attachmentRecord{}
 	for name, test := range map[string]struct {
-		place                              NodeVolume
+		place                              VolumeOnNode
 		takes, occupies, onlyLeft, nothing bool
 	}{
-		"nothing":            {NodeVolume{}, true, false, false, true},
-		"a user":             {NodeVolume{Users: user}, true, false, false, false},
-		"tickets that wait":  {NodeVolume{Users: user, OnlyAsked: true}, false, false, false, false},
-		"a report":           {NodeVolume{Reported: true}, true, true, false, false},
-		"use":                {NodeVolume{InUse: true}, true, true, false, false},
-		"an attachment":      {NodeVolume{first: attachment}, true, true, false, false},
-		"one in flight":      {NodeVolume{Sent: true}, true, true, false, false},
-		"it was left":        {NodeVolume{Left: true}, true, true, true, false},
-		"left, and in use":   {NodeVolume{Left: true, InUse: true}, true, true, false, false},
-		"left, and reported": {NodeVolume{Left: true, Reported: true}, true, true, false, false},
-		"left, and a user":   {NodeVolume{Left: true, Users: user}, true, true, false, false},
-		"left, and attached": {NodeVolume{Left: true, first: attachment}, true, true, false, false},
-		"left, and sent":     {NodeVolume{Left: true, Sent: true}, true, true, false, false},
-		"a hold":             {NodeVolume{Held: true}, true, false, false, false},
+		"nothing":            {VolumeOnNode{}, true, false, false, true},
+		"a user":             {VolumeOnNode{Users: user}, true, false, false, false},
+		"tickets that wait":  {VolumeOnNode{Users: user, OnlyAsked: true}, false, false, false, false},
+		"a report":           {VolumeOnNode{Reported: true}, true, true, false, false},
+		"use":                {VolumeOnNode{InUse: true}, true, true, false, false},
+		"an attachment":      {VolumeOnNode{first: attachment}, true, true, false, false},
+		"one in flight":      {VolumeOnNode{Sent: true}, true, true, false, false},
+		"it was left":        {VolumeOnNode{Left: true}, true, true, true, false},
+		"left, and in use":   {VolumeOnNode{Left: true, InUse: true}, true, true, false, false},
+		"left, and reported": {VolumeOnNode{Left: true, Reported: true}, true, true, false, false},
+		"left, and a user":   {VolumeOnNode{Left: true, Users: user}, true, true, false, false},
+		"left, and attached": {VolumeOnNode{Left: true, first: attachment}, true, true, false, false},
+		"left, and sent":     {VolumeOnNode{Left: true, Sent: true}, true, true, false, false},
+		"a hold":             {VolumeOnNode{Held: true}, true, false, false, false},
 	} {
 		p := test.place
 		if p.TakesSlot() != test.takes || p.OccupiesSlot() != test.occupies || p.OnlyLeft() != test.onlyLeft || p.Empty() != test.nothing {
 			t.Errorf("%s: takes a slot %t, occupies it %t, only left %t, nothing %t", name, p.TakesSlot(), p.OccupiesSlot(), p.OnlyLeft(), p.Empty())
 		}
 	}
-	var none *NodeVolume
+	var none *VolumeOnNode
 	if none.TakesSlot() || none.OnlyLeft() || none.HasAttachments() || none.Canonical() != nil {
 		t.Error("what is not there is something")
 	}
@@ -273,7 +273,7 @@ func TestAttachFailed(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if (&NodeVolume{}).AttachFailed() {
+	if (&VolumeOnNode{}).AttachFailed() {
 		t.Error("an attach has failed that there is none of")
 	}
 }
@@ -316,7 +316,7 @@ func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	l.Apply(start, Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Volumes: []PodVolume{{Name: "v", Claim: "data"}}})
 	l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}})
 	missing("a pod and a ticket have named it", 1)
-	if _, leaving := l.Snapshot().Leaving(&NodeVolume{}); leaving {
+	if _, leaving := l.Snapshot().Leaving(&VolumeOnNode{}); leaving {
 		t.Error("an attachment is leaving where none is")
 	}
 }

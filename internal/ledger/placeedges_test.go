@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// atNode is a volume's NodeVolume at a node; nil: none.
-func atNode(l *Ledger, v VolumeID, n NodeName) *NodeVolume {
-	return l.Snapshot().Volume(v).NodeVolume(n)
+// atNode is a volume's VolumeOnNode at a node; nil: none.
+func atNode(l *Ledger, v VolumeID, n NodeName) *VolumeOnNode {
+	return l.Snapshot().Volume(v).OnNode(n)
 }
 
 // The time without users at a node counts from the last user's departure until a user comes; it is exact
@@ -157,18 +157,18 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 // slots ask for. A change that leaves nothing leaves no trace.
 func TestChangesAreCountedAtTheNode(t *testing.T) {
 	v := VolumeID{"disk", "h"}
-	change := func(l *Ledger, v VolumeID, n NodeName, do func(*NodeVolume)) Touched {
+	change := func(l *Ledger, v VolumeID, n NodeName, do func(*VolumeOnNode)) Touched {
 		var touched Touched
-		l.changeNodeVolume(start, &touched, v, n, do)
+		l.changeVolumeOnNode(start, &touched, v, n, do)
 		return touched
 	}
-	nothing := func(*NodeVolume) {}
+	nothing := func(*VolumeOnNode) {}
 	for _, at := range []struct {
 		v VolumeID
 		n NodeName
 	}{{VolumeID{}, "n"}, {v, ""}} {
 		l := New()
-		if got := change(l, at.v, at.n, func(p *NodeVolume) { p.InUse = true }); len(got.Volumes)+len(got.Nodes) > 0 || l.facts.volumes.get(at.v) != nil || l.facts.nodes.get(at.n) != nil {
+		if got := change(l, at.v, at.n, func(p *VolumeOnNode) { p.InUse = true }); len(got.Volumes)+len(got.Nodes) > 0 || l.facts.volumes.get(at.v) != nil || l.facts.nodes.get(at.n) != nil {
 			t.Errorf("volume %s at node %q: %+v", at.v, at.n, got)
 		}
 	}
@@ -183,27 +183,27 @@ func TestChangesAreCountedAtTheNode(t *testing.T) {
 			t.Errorf("%s: %d used, %d only asked for, %d reported, %d in use", when, d.Used, d.OnlyAsked, n.reported, n.inUse)
 		}
 	}
-	if got := change(l, v, "n", func(p *NodeVolume) { p.InUse = true }); !slices.Equal(got.Nodes, []NodeName{"n"}) {
+	if got := change(l, v, "n", func(p *VolumeOnNode) { p.InUse = true }); !slices.Equal(got.Nodes, []NodeName{"n"}) {
 		t.Errorf("it comes, and touches %q", got.Nodes)
 	}
 	counts("it comes", 1, 0, 0, 1)
 	if n := l.facts.nodes.get("n"); !n.NotReady.Equal(start) {
 		t.Errorf("a node that nobody has seen is not Ready since %s", n.NotReady)
 	}
-	l.changeNodeVolume(start.Add(time.Second), &Touched{}, v, "n", func(p *NodeVolume) { p.Reported = true })
+	l.changeVolumeOnNode(start.Add(time.Second), &Touched{}, v, "n", func(p *VolumeOnNode) { p.Reported = true })
 	if n := l.facts.nodes.get("n"); !n.NotReady.Equal(start) {
 		t.Errorf("it is not Ready since %s, when a volume was reported", n.NotReady)
 	}
 	counts("it is reported", 1, 0, 1, 1)
-	if got := change(l, v, "n", func(p *NodeVolume) { p.InUse = false }); len(got.Nodes) > 0 || !slices.Equal(got.Volumes, []VolumeID{v}) {
+	if got := change(l, v, "n", func(p *VolumeOnNode) { p.InUse = false }); len(got.Nodes) > 0 || !slices.Equal(got.Volumes, []VolumeID{v}) {
 		t.Errorf("it is not in use, and touches %+v", got)
 	}
 	counts("it is not in use", 1, 0, 1, 0)
-	if got := change(l, v, "n", func(p *NodeVolume) { p.Reported = false }); !slices.Equal(got.Nodes, []NodeName{"n"}) || l.facts.nodes.get("n") != nil || l.facts.volumes.get(v) != nil {
+	if got := change(l, v, "n", func(p *VolumeOnNode) { p.Reported = false }); !slices.Equal(got.Nodes, []NodeName{"n"}) || l.facts.nodes.get("n") != nil || l.facts.volumes.get(v) != nil {
 		t.Errorf("it goes, and touches %q", got.Nodes)
 	}
 	l.Apply(start, proofNode("n", "1"))
-	change(l, v, "n", func(p *NodeVolume) { p.InUse = true })
+	change(l, v, "n", func(p *VolumeOnNode) { p.InUse = true })
 	if n := l.facts.nodes.get("n"); !n.NotReady.IsZero() {
 		t.Errorf("a node that is Ready is not since %s", n.NotReady)
 	}
@@ -243,10 +243,10 @@ func TestOnlyAsked(t *testing.T) {
 			l.Apply(start, e)
 		}
 		s := l.Snapshot()
-		if p := s.Volume(v).NodeVolume("n"); s.Node("n").Driver("disk").OnlyAsked != test.want || p != nil && p.OnlyAsked != (test.want > 0) {
+		if p := s.Volume(v).OnNode("n"); s.Node("n").Driver("disk").OnlyAsked != test.want || p != nil && p.OnlyAsked != (test.want > 0) {
 			t.Errorf("%s: %d, %+v", name, s.Node("n").Driver("disk").OnlyAsked, p)
 		}
-		if taken, takes := s.Node("n").Driver("disk").Taken(), s.Volume(v).NodeVolume("n").TakesSlot(); taken != int32(count(takes)) {
+		if taken, takes := s.Node("n").Driver("disk").Taken(), s.Volume(v).OnNode("n").TakesSlot(); taken != int32(count(takes)) {
 			t.Errorf("%s: %d slots are taken, and it takes one: %t", name, taken, takes)
 		}
 	}
@@ -734,7 +734,7 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 		}
 		got := ""
 		for _, id := range []VolumeID{v, other} {
-			if p := l.Snapshot().Volume(id).NodeVolume("n"); p != nil && len(p.Users) == 1 {
+			if p := l.Snapshot().Volume(id).OnNode("n"); p != nil && len(p.Users) == 1 {
 				got += " " + id.Handle
 			}
 		}

@@ -85,7 +85,7 @@ func TestProofs(t *testing.T) {
 				}
 			}
 			got := ProofNone
-			if p := l.Snapshot().Volume(v).NodeVolume(n); p != nil {
+			if p := l.Snapshot().Volume(v).OnNode(n); p != nil {
 				got = p.Proof.Stage
 			}
 			if got != test.want {
@@ -136,7 +136,7 @@ func TestUnreported(t *testing.T) {
 		}
 		p := atNode(l, v, n)
 		if p == nil {
-			p = &NodeVolume{}
+			p = &VolumeOnNode{}
 		}
 		if doubted := isUnknown(l, v, n); p.Reported != test.reported || p.InUse != test.inUse || doubted != test.doubted {
 			t.Errorf("%s: reported %t, in use %t, doubted %t", name, p.Reported, p.InUse, doubted)

@@ -368,11 +368,11 @@ func TestForceEnds(t *testing.T) {
 			l.Apply(start, e)
 		}
 		l.Apply(start, Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "2", Forced: test.forced})
-		if l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage != ProofUnreported {
+		if l.Snapshot().Volume(v).OnNode("n").Proof.Stage != ProofUnreported {
 			t.Fatalf("%s: nothing is proved", name)
 		}
 		l.Apply(start.Add(time.Second), test.after)
-		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != test.void {
+		if got := l.Snapshot().Volume(v).OnNode("n").Proof.Stage == ProofNone; got != test.void {
 			t.Errorf("%s: void: %t", name, got)
 		}
 	}
@@ -515,7 +515,7 @@ func TestForceEndsWithALease(t *testing.T) {
 			l.Apply(start, e)
 		}
 		l.Apply(start.Add(time.Second), NodeLease{Node: "n", Renewed: renewed})
-		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != void {
+		if got := l.Snapshot().Volume(v).OnNode("n").Proof.Stage == ProofNone; got != void {
 			t.Errorf("renewed at %d: void: %t", renewed, got)
 		}
 	}

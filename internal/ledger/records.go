@@ -11,11 +11,11 @@ import (
 
 // Volume has all facts of a volume. Read only outside this package.
 type Volume struct {
-	ID          VolumeID
-	Access      Access       // the most restrictive of its PersistentVolumes', see Ledger.access
-	named       bool         // a PersistentVolume has named it: Access is from the last of them
-	NodeVolumes []NodeVolume // in the order of their nodes
-	Hold        *Hold        // nil: no VolumeHold
+	ID      VolumeID
+	Access  Access         // the most restrictive of its PersistentVolumes', see Ledger.access
+	named   bool           // a PersistentVolume has named it: Access is from the last of them
+	OnNodes []VolumeOnNode // in the order of their nodes
+	Hold    *Hold          // nil: no VolumeHold
 	// HoldUnanswered is the number of unanswered writes of Hold since it was seen: it may be out of date.
 	// 0: it is, or was a moment ago, as in the API.
 	HoldUnanswered uint16
@@ -67,8 +67,8 @@ func (v *Volume) OnlyInline() bool { return v.pvs == nil && !v.named }
 // inline spec does not count: a tenant may name another's disk.
 func (v *Volume) SourceKnown() bool {
 	known := v.pvs != nil
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		if p.first == nil {
 			continue
 		}
@@ -84,10 +84,10 @@ func (v *Volume) attachedFor(pv string) bool {
 	if v == nil {
 		return false
 	}
-	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.attachedFor(pv) })
+	return slices.ContainsFunc(v.OnNodes, func(p VolumeOnNode) bool { return p.attachedFor(pv) })
 }
 
-func (p *NodeVolume) attachedFor(pv string) bool {
+func (p *VolumeOnNode) attachedFor(pv string) bool {
 	is := func(r *attachmentRecord) bool { return r.pv == pv && r.byPV() }
 	return p != nil && p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))
 }
@@ -115,8 +115,8 @@ func (v *Volume) Earlier() (Force, time.Time) {
 	return v.earlier.force, v.earlier.read
 }
 
-// NodeVolume is a volume at a node.
-type NodeVolume struct {
+// VolumeOnNode is a volume at a node.
+type VolumeOnNode struct {
 	Node     NodeName
 	Users    []User
 	Reported bool // in the node's volumesAttached
@@ -160,15 +160,15 @@ type NodeVolume struct {
 	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it has users
 }
 
-// busy is the idle of a NodeVolume with users.
+// busy is the idle of a VolumeOnNode with users.
 const busy = time.Duration(math.MinInt64)
 
 // TakesSlot says whether the volume takes a slot of its driver at the node. A volume that is not there
 // takes none.
-func (p *NodeVolume) TakesSlot() bool { return p != nil && !p.OnlyAsked }
+func (p *VolumeOnNode) TakesSlot() bool { return p != nil && !p.OnlyAsked }
 
 // Empty says whether nothing binds the volume to the node any more.
-func (p *NodeVolume) Empty() bool {
+func (p *VolumeOnNode) Empty() bool {
 	if p.Sent {
 		return false
 	}
@@ -178,35 +178,35 @@ func (p *NodeVolume) Empty() bool {
 	return p.unbound()
 }
 
-func (p *NodeVolume) unbound() bool {
+func (p *VolumeOnNode) unbound() bool {
 	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.MayBeInUse()
 }
 
 // OnlyLeft says whether the volume is bound to the node only because it may have been left there.
-func (p *NodeVolume) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
+func (p *VolumeOnNode) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
 // MayBeLeft says whether the volume may have been left at the node without an attachment.
-func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
+func (p *VolumeOnNode) MayBeLeft() bool { return p != nil && p.Left }
 
 // OccupiesSlot says whether the volume keeps its slot at the node without requests: by an attachment, or a
 // creation in flight; by the node's own lists; or because it may have been left there.
-func (p *NodeVolume) OccupiesSlot() bool { return p.MayBeInUse() || p.OccupiesSlotWithoutUse() }
+func (p *VolumeOnNode) OccupiesSlot() bool { return p.MayBeInUse() || p.OccupiesSlotWithoutUse() }
 
 // MayBeInUse says whether the kubelet lists the volume, or this process saw that its list does not tell.
-func (p *NodeVolume) MayBeInUse() bool { return p.InUse || p.odd != nil && len(p.odd.unknown) > 0 }
+func (p *VolumeOnNode) MayBeInUse() bool { return p.InUse || p.odd != nil && len(p.odd.unknown) > 0 }
 
 // OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse.
-func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
+func (p *VolumeOnNode) OccupiesSlotWithoutUse() bool {
 	return p.HasAttachments() || p.Reported || p.Sent || p.Left
 }
 
 // WithoutAttachment says whether the volume, which needs no attachment, may be here: the hold says so,
 // or it was about to enter volumesAttached.
-func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
+func (p *VolumeOnNode) WithoutAttachment() bool { return p.Held || p.ReportSent }
 
 // UnlistedBy is a ticket for which the volume is Unlisted, also after the ticket's end; nil: the volume
 // is not.
-func (p *NodeVolume) UnlistedBy() *Requester {
+func (p *VolumeOnNode) UnlistedBy() *Requester {
 	if p.odd == nil {
 		return nil
 	}
@@ -214,30 +214,30 @@ func (p *NodeVolume) UnlistedBy() *Requester {
 }
 
 // SawUnknown are the boots in which the volume may be mounted, as far as only this process saw: see Unknown.
-func (p *NodeVolume) SawUnknown() []Boot {
+func (p *VolumeOnNode) SawUnknown() []Boot {
 	if p == nil || p.odd == nil {
 		return nil
 	}
 	return p.odd.unknown
 }
 
-// odd has the facts of few NodeVolumes, apart from the others for the sake of memory.
+// odd has the facts of few VolumeOnNodes, apart from the others for the sake of memory.
 type odd struct {
 	had     *Requester
 	unknown []Boot
 }
 
-func (p *NodeVolume) setOdd(had *Requester, unknown []Boot) {
+func (p *VolumeOnNode) setOdd(had *Requester, unknown []Boot) {
 	if p.odd = nil; had != nil || len(unknown) > 0 {
 		p.odd = &odd{had, unknown}
 	}
 }
 
-func (p *NodeVolume) setUnknown(boots []Boot) { p.setOdd(p.UnlistedBy(), boots) }
+func (p *VolumeOnNode) setUnknown(boots []Boot) { p.setOdd(p.UnlistedBy(), boots) }
 
-// MayBeThere says whether the API shows the volume of this NodeVolume as attached at the node: by an
+// MayBeThere says whether the API shows the volume of this VolumeOnNode as attached at the node: by an
 // attachment, or if it needs none by volumesAttached or WithoutAttachment; or it may have been left there.
-func (p *NodeVolume) MayBeThere(v VolumeID) bool {
+func (p *VolumeOnNode) MayBeThere(v VolumeID) bool {
 	return p.HasAttachments() || p.Left || v.NoAttach() && (p.Reported || p.WithoutAttachment())
 }
 
@@ -287,7 +287,7 @@ func (s ProofStage) String() string { return [...]string{"none", "unreported", "
 
 // Node has all facts of a node. Read only outside this package.
 type Node struct {
-	NodeState              // InUse and Reported are empty here: see NodeVolume
+	NodeState              // InUse and Reported are empty here: see VolumeOnNode
 	Exists    bool         // the Node object is there
 	CSINode   bool         // the CSINode object is there
 	CSIRev    string       // its version
@@ -338,8 +338,8 @@ type Node struct {
 	last     Boot    // see LastBoot
 	gen      uint64  // the generation that may change this record
 	inBulk   bool    // many volumes come or go: see Ledger.beginBulk
-	reported int     // NodeVolumes with Reported
-	inUse    int     // NodeVolumes with InUse
+	reported int     // VolumeOnNodes with Reported
+	inUse    int     // VolumeOnNodes with InUse
 	counted  counted // in its zone, see recount
 }
 
@@ -350,11 +350,11 @@ type NodeDriver struct {
 	// Exhausted says that the driver refused an attach for want of room, and that since then the CSINode
 	// did not change, no slot came free, and the time is not over (RefusalsOver).
 	Exhausted bool
-	Used      int32 // NodeVolumes here of this driver's volumes
+	Used      int32 // VolumeOnNodes here of this driver's volumes
 	Occupied  int32 // volumes that OccupiesSlotWithoutUse
-	OnlyAsked int32 // volumes without a slot: see NodeVolume.OnlyAsked
+	OnlyAsked int32 // volumes without a slot: see VolumeOnNode.OnlyAsked
 
-	handles handles  // of the volumes that have a NodeVolume here
+	handles handles  // of the volumes that have a VolumeOnNode here
 	to      *machine // as the CSINode says, for attachments to share
 	noted   *machine // likewise, with the last note
 }
@@ -362,7 +362,7 @@ type NodeDriver struct {
 // Taken is the number of taken slots.
 func (d NodeDriver) Taken() int32 { return d.Used - d.OnlyAsked }
 
-// At lists the volumes that have a NodeVolume at the node, sorted.
+// At lists the volumes that have a VolumeOnNode at the node, sorted.
 func (n *Node) At() []VolumeID {
 	var list []VolumeID
 	for i := range n.Drivers {
@@ -388,60 +388,60 @@ func (n *Node) driver(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
 }
 
-// KeptDetached is the NodeVolume with the tickets that want the volume at no node, or nil. Its cost
+// KeptDetached is the VolumeOnNode with the tickets that want the volume at no node, or nil. Its cost
 // does not depend on the number of nodes.
-func (v *Volume) KeptDetached() *NodeVolume {
+func (v *Volume) KeptDetached() *VolumeOnNode {
 	if v == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(v.NodeVolumes, Detached, func(p NodeVolume, n NodeName) int { return cmp.Compare(p.Node, n) })
+	i, found := slices.BinarySearchFunc(v.OnNodes, Detached, func(p VolumeOnNode, n NodeName) int { return cmp.Compare(p.Node, n) })
 	if !found {
 		return nil
 	}
-	return &v.NodeVolumes[i]
+	return &v.OnNodes[i]
 }
 
-// NodeVolume returns the volume's NodeVolume at a node, or nil.
-func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
+// VolumeOnNode returns the volume's VolumeOnNode at a node, or nil.
+func (v *Volume) OnNode(n NodeName) *VolumeOnNode {
 	if v == nil {
 		return nil
 	}
-	for i := range v.NodeVolumes {
-		if v.NodeVolumes[i].Node == n {
-			return &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		if v.OnNodes[i].Node == n {
+			return &v.OnNodes[i]
 		}
 	}
 	return nil
 }
 
 // HasAttachments says whether any VolumeAttachment binds the volume here.
-func (p *NodeVolume) HasAttachments() bool { return p != nil && p.first != nil }
+func (p *VolumeOnNode) HasAttachments() bool { return p != nil && p.first != nil }
 
-func (p *NodeVolume) UsedByPod() bool {
+func (p *VolumeOnNode) UsedByPod() bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u User) bool { return u.Pod != "" })
 }
 
 // HasOwn says whether there is an attachment with the name that follows from volume and node.
-func (p *NodeVolume) HasOwn() bool { return p.HasAttachments() && p.first.own }
+func (p *VolumeOnNode) HasOwn() bool { return p.HasAttachments() && p.first.own }
 
 // AttachFailed says whether the driver has refused the own attachment, and it is not attached since.
-func (p *NodeVolume) AttachFailed() bool {
+func (p *VolumeOnNode) AttachFailed() bool {
 	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
 }
 
 // Attached says whether the first attachment is attached and stays: see Canonical.
-func (p *NodeVolume) Attached() bool {
+func (p *VolumeOnNode) Attached() bool {
 	return p.HasAttachments() && p.first.attached && !p.first.deleting
 }
 
 // Detaching says whether the first attachment is being deleted, so that the volume leaves the node in
 // any event: a deletion can't be undone. See Canonical.
-func (p *NodeVolume) Detaching() bool {
+func (p *VolumeOnNode) Detaching() bool {
 	return p.HasAttachments() && p.first.deleting
 }
 
 // Transitions is the highest number of transitions in the attachments.
-func (p *NodeVolume) Transitions() int64 {
+func (p *VolumeOnNode) Transitions() int64 {
 	most := int64(0)
 	for _, r := range p.records() {
 		most = max(most, r.transitions)
@@ -451,7 +451,7 @@ func (p *NodeVolume) Transitions() int64 {
 
 // Own returns the attachment with the name that follows from volume and node, or nil; others may exist, see
 // Canonical.
-func (p *NodeVolume) Own() *Attachment {
+func (p *VolumeOnNode) Own() *Attachment {
 	if !p.HasOwn() {
 		return nil
 	}
@@ -459,7 +459,7 @@ func (p *NodeVolume) Own() *Attachment {
 }
 
 // Canonical returns the own attachment, or else the first foreign one; nil: none.
-func (p *NodeVolume) Canonical() *Attachment {
+func (p *VolumeOnNode) Canonical() *Attachment {
 	if p == nil {
 		return nil
 	}
@@ -467,7 +467,7 @@ func (p *NodeVolume) Canonical() *Attachment {
 }
 
 // AttachedFor names the first attachment made for a PersistentVolume; empty: none.
-func (p *NodeVolume) AttachedFor(pv string) string {
+func (p *VolumeOnNode) AttachedFor(pv string) string {
 	if p == nil || p.first == nil {
 		return ""
 	}
@@ -485,7 +485,7 @@ func (p *NodeVolume) AttachedFor(pv string) string {
 }
 
 // Attachments lists the attachments: the own one first, then by name.
-func (p *NodeVolume) Attachments() []*Attachment {
+func (p *VolumeOnNode) Attachments() []*Attachment {
 	var list []*Attachment
 	for _, r := range p.records() {
 		list = append(list, r.unpack())

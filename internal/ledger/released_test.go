@@ -31,7 +31,7 @@ func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 	}
 	counts := func() (known bool, users int, slots int32) {
 		s := l.Snapshot()
-		if p := s.Volume(volume).NodeVolume("n1"); p != nil {
+		if p := s.Volume(volume).OnNode("n1"); p != nil {
 			users = len(p.Users)
 		}
 		return s.Ticket(id) != nil, users, s.Node("n1").Driver("d").Used
@@ -74,7 +74,7 @@ func TestTicketsOfPodsClaimNothing(t *testing.T) {
 	l.Apply(time.Unix(1, 0), pv)
 	touched := l.Apply(time.Unix(1, 0), ledger.Ticket{ID: id, UID: "t", Version: "2", Type: "Pod", Node: "n1", Phase: ledger.TicketGranted,
 		Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}})
-	if s := l.Snapshot(); s.Ticket(id) != nil || s.Volume(pv.Volume).NodeVolume("n1") != nil {
+	if s := l.Snapshot(); s.Ticket(id) != nil || s.Volume(pv.Volume).OnNode("n1") != nil {
 		t.Error("it is taken in")
 	}
 	if len(touched.Tickets) != 1 || touched.Tickets[0] != id {

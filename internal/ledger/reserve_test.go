@@ -39,7 +39,7 @@ func placeOf(t *testing.T, l *ledger.Ledger) (at place, known bool) {
 	s := l.Snapshot()
 	for _, n := range []ledger.NodeName{"n1", "n2"} {
 		used := false
-		if p := s.Volume(firstDisk).NodeVolume(n); p != nil {
+		if p := s.Volume(firstDisk).OnNode(n); p != nil {
 			used = slices.Contains(p.Users, ledger.User{Pod: "pod"})
 		}
 		if used {

@@ -143,7 +143,7 @@ func TestUnreportSent(t *testing.T) {
 	iscsi, disk, n := VolumeID{"kubernetes.io/iscsi", "h"}, VolumeID{"disk", "h"}, NodeName("n")
 	l := New()
 	l.Apply(start, NodeState{Name: n, UID: "n", Version: "1", Ready: ReadyTrue, Managed: true, Reporting: true, Reported: []VolumeID{iscsi, disk}})
-	leaves := func(v VolumeID) bool { return l.Snapshot().Volume(v).NodeVolume(n).UnreportSent }
+	leaves := func(v VolumeID) bool { return l.Snapshot().Volume(v).OnNode(n).UnreportSent }
 	for _, step := range []struct {
 		event   Event
 		leaves  bool
@@ -166,7 +166,7 @@ func TestUnreportSent(t *testing.T) {
 		if leaves(iscsi) != step.leaves || l.Snapshot().Volume(disk) != nil && leaves(disk) {
 			t.Errorf("%#v: it leaves: %t, want %t", step.event, leaves(iscsi), step.leaves)
 		}
-		if l.Snapshot().Volume(iscsi).NodeVolume("m") != nil {
+		if l.Snapshot().Volume(iscsi).OnNode("m") != nil {
 			t.Errorf("%#v: it is at a node that nobody has named", step.event)
 		}
 	}

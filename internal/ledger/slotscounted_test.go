@@ -110,10 +110,10 @@ func kept(l *Ledger) string {
 	}
 	for v := range l.facts.volumes.all() {
 		b.add(fmt.Sprintf("volume %q", v.ID))
-		for i := range v.NodeVolumes {
-			b.add(fmt.Sprintf("volume %q", v.ID), "at ", v.NodeVolumes[i].Node)
+		for i := range v.OnNodes {
+			b.add(fmt.Sprintf("volume %q", v.ID), "at ", v.OnNodes[i].Node)
 		}
-		if !slices.IsSortedFunc(v.NodeVolumes, func(a, b NodeVolume) int { return cmp.Compare(a.Node, b.Node) }) {
+		if !slices.IsSortedFunc(v.OnNodes, func(a, b VolumeOnNode) int { return cmp.Compare(a.Node, b.Node) }) {
 			b.add(fmt.Sprintf("volume %q", v.ID), "places out of order")
 		}
 	}
@@ -221,7 +221,7 @@ func workOutPlaces(l *Ledger, b book) {
 		reported, inUse := 0, 0
 		used := map[string][]string{}
 		for v := range l.facts.volumes.all() {
-			if p := v.NodeVolume(n.Name); p != nil {
+			if p := v.OnNode(n.Name); p != nil {
 				reported, inUse = reported+count(p.Reported), inUse+count(p.InUse)
 				used[v.ID.Driver] = append(used[v.ID.Driver], v.ID.Handle)
 			}
@@ -241,16 +241,16 @@ func workOutPlaces(l *Ledger, b book) {
 	for v := range l.facts.volumes.all() {
 		page := fmt.Sprintf("volume %q", v.ID)
 		b.add(page)
-		if len(v.NodeVolumes) == 0 && len(v.PVs()) == 0 && v.Hold == nil {
+		if len(v.OnNodes) == 0 && len(v.PVs()) == 0 && v.Hold == nil {
 			b.add(page, "should be gone")
 		}
-		for i := range v.NodeVolumes {
-			b.add(page, "at ", v.NodeVolumes[i].Node)
-			if v.NodeVolumes[i].Empty() {
+		for i := range v.OnNodes {
+			b.add(page, "at ", v.OnNodes[i].Node)
+			if v.OnNodes[i].Empty() {
 				b.add(page, "has an empty place")
 			}
 		}
-		if at := (driverNode{v.ID.Driver, v.Hold.node()}); at.node != "" && v.NodeVolume(at.node) == nil {
+		if at := (driverNode{v.ID.Driver, v.Hold.node()}); at.node != "" && v.OnNode(at.node) == nil {
 			b.once(fmt.Sprint("unmatched ", at))
 			b.add(fmt.Sprint("unmatched ", at), "hold ", v.ID.Handle)
 		}

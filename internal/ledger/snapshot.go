@@ -121,10 +121,10 @@ func (s Snapshot) Attachment(name string) *Attachment {
 	return s.facts.attachments.get(name).unpack()
 }
 
-// Idle returns since when a NodeVolume has had no pod and no granted ticket, as this process saw it; or
-// when this process first saw the NodeVolume without them, and not before Complete. False, and a time long
+// Idle returns since when a VolumeOnNode has had no pod and no granted ticket, as this process saw it; or
+// when this process first saw the VolumeOnNode without them, and not before Complete. False, and a time long
 // ago, while it has any.
-func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
+func (s Snapshot) Idle(p *VolumeOnNode) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
 	}
@@ -137,9 +137,9 @@ func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 
 // Vacant returns since when this process has known that the node has looked for a volume after the
 // question, and found nothing, then and in each look since; zero: never.
-func (s Snapshot) Vacant(p *NodeVolume) time.Time { return s.facts.vacant(p) }
+func (s Snapshot) Vacant(p *VolumeOnNode) time.Time { return s.facts.vacant(p) }
 
-func (w *facts) vacant(p *NodeVolume) time.Time {
+func (w *facts) vacant(p *VolumeOnNode) time.Time {
 	if p.Proof.vacant == 0 {
 		return time.Time{}
 	}
@@ -151,7 +151,7 @@ func (s Snapshot) Interrupted(t *Ticket) time.Time { return s.facts.epoch.Add(t.
 
 // Leaving returns since when this process has seen the attachment at a node being deleted. False: it is
 // not.
-func (s Snapshot) Leaving(p *NodeVolume) (time.Time, bool) {
+func (s Snapshot) Leaving(p *VolumeOnNode) (time.Time, bool) {
 	if p == nil || p.first == nil || !p.first.deleting {
 		return time.Time{}, false
 	}

@@ -50,7 +50,7 @@ type twinKey struct {
 	n NodeName
 }
 
-// twinPlace is a NodeVolume with open fields.
+// twinPlace is a VolumeOnNode with open fields.
 type twinPlace struct {
 	node            NodeName
 	users           []User
@@ -712,8 +712,8 @@ func describeSnapshot(s Snapshot) string {
 	var lines []string
 	for v := range s.Volumes() {
 		lines = append(lines, describeVolume(v))
-		for i := range v.NodeVolumes {
-			lines = append(lines, open(s, &v.NodeVolumes[i]).describe(v.ID))
+		for i := range v.OnNodes {
+			lines = append(lines, open(s, &v.OnNodes[i]).describe(v.ID))
 		}
 	}
 	for n := range s.Nodes() {
@@ -736,7 +736,7 @@ func describeSnapshot(s Snapshot) string {
 }
 
 // open converts a place to the twin's form.
-func open(s Snapshot, p *NodeVolume) *twinPlace {
+func open(s Snapshot, p *VolumeOnNode) *twinPlace {
 	idle, _ := s.Idle(p)
 	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.SawUnknown(), p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }

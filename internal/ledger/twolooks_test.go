@@ -57,7 +57,7 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		"found in between, and gone again":  {[]Event{out, asked(1), word("1", 1), word("2", 1, v), word("3", 1), asked(2, 8), word("4", 2)}, false, true},
 		"the kubelet lists it":              {[]Event{out, asked(1), word("1", 1), node("4", "u2", "b", nil, []VolumeID{v}), node("5", "u2", "b", nil, nil), asked(2, 6), word("2", 2)}, true, false},
 		"a pod comes and goes":              {[]Event{out, asked(1), word("1", 1), dataPod(v, "n"), PodGone{UID: "p"}, asked(2, 6), word("2", 2)}, true, false},
-		"its NodeVolumes is made again":     {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2, 6), remade("3", 2)}, true, true},
+		"its NodeMountReport is made again": {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2, 6), remade("3", 2)}, true, true},
 		"its word comes before the Node":    {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil), asked(2, 8), ofNext("2", 2)}, false, true},
 		"and nobody has asked again":        {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil)}, true, true},
 		"whose a record is, is known later": {[]Event{out, asked(1), halfRead("1", 1), PersistentVolume{Name: "pv9", UID: "9", Version: "1", Volume: VolumeID{"d", "other"}}}, true, true},
@@ -73,7 +73,7 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 			l.Apply(time.Unix(1000+int64(i), 0), e)
 		}
 		s := l.Snapshot()
-		p := s.Volume(v).NodeVolume("n")
+		p := s.Volume(v).OnNode("n")
 		if got := isUnknown(l, v, "n"); got != test.doubts {
 			t.Errorf("%s: doubted: %t", name, got)
 		}

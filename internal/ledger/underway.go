@@ -6,10 +6,10 @@ import "iter"
 
 // UnderWay lists, unordered, volumes at nodes with an attachment (Canonical) that the attacher has still to
 // attach or to detach, without a reported failure.
-func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *NodeVolume] {
-	return func(yield func(VolumeID, *NodeVolume) bool) {
+func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *VolumeOnNode] {
+	return func(yield func(VolumeID, *VolumeOnNode) bool) {
 		for r := range s.facts.attachments.marked() {
-			place := s.Volume(r.at()).NodeVolume(r.to.node)
+			place := s.Volume(r.at()).OnNode(r.to.node)
 			if place != nil && place.first == r && !yield(r.at(), place) {
 				return
 			}

@@ -23,29 +23,29 @@ import (
 //   - moorage-node looks twice in the same boot, while the volume is out of volumesAttached, and finds nothing
 //     (docs/decisions/0042).
 //   - The attachment ends, and its mounts can't write any more. The event does not count if the attacher may
-//     have left the volume attached (NodeVolume.Left). When the volume comes back to the same boot, its
+//     have left the volume attached (VolumeOnNode.Left). When the volume comes back to the same boot, its
 //     VolumeHold still tells (Fence). A volume without attachments is known when its hold names another node.
 //
 // The boot of a possible mount has three sources: the grant in the hold or in the attachment's note, the
-// hold's entry about a forced detach, and the memory of this process (NodeVolume.SawUnknown).
+// hold's entry about a forced detach, and the memory of this process (VolumeOnNode.SawUnknown).
 
 // Unknown lists the boots in which a volume may be mounted at a node, although the kubelet's list does not
 // tell; none: the list tells.
-func (s Snapshot) Unknown(v *Volume, p *NodeVolume) []Boot { return s.facts.unknown(v, p) }
+func (s Snapshot) Unknown(v *Volume, p *VolumeOnNode) []Boot { return s.facts.unknown(v, p) }
 
 // IsUnknown says whether a volume is unknown at a node.
-func (s Snapshot) IsUnknown(v *Volume, p *NodeVolume) bool { return len(s.facts.unknown(v, p)) > 0 }
+func (s Snapshot) IsUnknown(v *Volume, p *VolumeOnNode) bool { return len(s.facts.unknown(v, p)) > 0 }
 
 // IsUnknownHere says whether a volume is unknown at a node, in its present boot and in no other.
-func (s Snapshot) IsUnknownHere(v *Volume, p *NodeVolume) bool { return s.facts.unknownHere(v, p) }
+func (s Snapshot) IsUnknownHere(v *Volume, p *VolumeOnNode) bool { return s.facts.unknownHere(v, p) }
 
 // unknownHere says whether a volume is unknown at a node, in its present boot and in no other.
-func (w *facts) unknownHere(v *Volume, p *NodeVolume) bool {
+func (w *facts) unknownHere(v *Volume, p *VolumeOnNode) bool {
 	boots := w.unknown(v, p)
 	return len(boots) > 0 && !slices.ContainsFunc(boots, func(b Boot) bool { return !b.Is(w.nodes.get(p.Node)) })
 }
 
-func (w *facts) unknown(v *Volume, p *NodeVolume) []Boot {
+func (w *facts) unknown(v *Volume, p *VolumeOnNode) []Boot {
 	if v == nil || p == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (w *facts) unknown(v *Volume, p *NodeVolume) []Boot {
 
 // takenUnknown says whether a hold's entry about a forced detach leaves open if the volume is mounted at the
 // node: it was in use, the boot may last, and the volume is bound to that boot still or again.
-func (w *facts) takenUnknown(p *NodeVolume, f Fence) bool {
+func (w *facts) takenUnknown(p *VolumeOnNode, f Fence) bool {
 	n := w.nodes.get(p.Node)
 	if !f.InUse || !p.stillMeant(f) || f.Rule != "" && p.Reported && !f.Boot().IsOfAnother(n) {
 		return false // while the node reports it, it is not taken yet
@@ -95,8 +95,8 @@ func withBoot(boots []Boot, b Boot) []Boot {
 
 // makeUnknown counts a volume as unknown in a boot. Earlier proofs that it is unused are void.
 func (l *Ledger) makeUnknown(now time.Time, t *Touched, v VolumeID, n NodeName, b Boot) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && !slices.Contains(p.SawUnknown(), b) {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
+	if p := l.facts.volumes.get(v).OnNode(n); p != nil && !slices.Contains(p.SawUnknown(), b) {
+		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) {
 			p.setUnknown(withBoot(p.SawUnknown(), b))
 			if !p.InUse {
 				p.Proof = Proof{}
@@ -108,8 +108,8 @@ func (l *Ledger) makeUnknown(now time.Time, t *Touched, v VolumeID, n NodeName, 
 // trust forgets the boots that this process saw: the attachment at the node is gone, or moorage-node has found
 // nothing. A volume that may have been left is still unknown.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && !p.Left && len(p.SawUnknown()) > 0 {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.setUnknown(nil) })
+	if p := l.facts.volumes.get(v).OnNode(n); p != nil && !p.Left && len(p.SawUnknown()) > 0 {
+		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.setUnknown(nil) })
 	}
 }
 
@@ -128,7 +128,7 @@ func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale b
 		l.abandon(now, t, rec, another)
 	}
 	for _, v := range rec.At() {
-		p := l.facts.volumes.get(v).NodeVolume(is.Name)
+		p := l.facts.volumes.get(v).OnNode(is.Name)
 		var lasting []Boot
 		for _, b := range p.SawUnknown() {
 			if clone && (b.SystemUUID == is.SystemUUID || b.SystemUUID == was.SystemUUID) {
@@ -140,10 +140,10 @@ func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale b
 			}
 		}
 		if !slices.Equal(lasting, p.SawUnknown()) {
-			l.changeNodeVolume(now, t, v, is.Name, func(p *NodeVolume) { p.setUnknown(lasting) })
+			l.changeVolumeOnNode(now, t, v, is.Name, func(p *VolumeOnNode) { p.setUnknown(lasting) })
 		}
 		if over && remade && len(lasting) == 0 { // no write to the former volumesAttached succeeds any more
-			l.changeNodeVolume(now, t, v, is.Name, func(p *NodeVolume) { p.ReportSent = false })
+			l.changeVolumeOnNode(now, t, v, is.Name, func(p *VolumeOnNode) { p.ReportSent = false })
 		}
 	}
 	if made := was.UID != is.UID && !l.facts.complete.IsZero(); over || made || rec.last.BootID != "" && is.BootID != "" && rec.last.BootID != is.BootID {
@@ -162,7 +162,7 @@ func (l *Ledger) abandon(now time.Time, t *Touched, n *Node, another bool) {
 		return
 	}
 	for _, v := range n.At() {
-		p := l.facts.volumes.get(v).NodeVolume(n.Name)
+		p := l.facts.volumes.get(v).OnNode(n.Name)
 		there := p.HasAttachments() || p.Left || p.WithoutAttachment()
 		if there && (p.Reported || p.ReportSent || p.Unlisted && another || p.InUse && len(p.SawUnknown()) == 0) {
 			l.makeUnknown(now, t, v, n.Name, n.last)
@@ -179,7 +179,7 @@ func (l *Ledger) seeTaken(now time.Time, t *Touched, n NodeName, reported []Volu
 		return
 	}
 	for _, v := range rec.At() {
-		p := l.facts.volumes.get(v).NodeVolume(n)
+		p := l.facts.volumes.get(v).OnNode(n)
 		if _, still := slices.BinarySearchFunc(reported, v, VolumeID.Compare); !still && p.Reported && p.InUse && (p.MayBeMounted() || v.NoAttach()) {
 			l.makeUnknown(now, t, v, n, rec.last)
 		}
@@ -195,8 +195,8 @@ func (e TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	var reported, untold []at // untold: volumes that a ticket has, or had when the node was last Ready
 	for v := range l.facts.volumes.all() {
-		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; p.MayBeThere(v.ID) {
+		for i := range v.OnNodes {
+			if p := &v.OnNodes[i]; p.MayBeThere(v.ID) {
 				if by, may := v.ticketAt(p); may {
 					untold = append(untold, at{v.ID, p.Node, by})
 				}
@@ -212,17 +212,17 @@ func (e TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 	}
 	for _, a := range reported {
-		l.changeNodeVolume(now, t, a.volume, a.node, func(p *NodeVolume) { p.ReportSent = true })
+		l.changeVolumeOnNode(now, t, a.volume, a.node, func(p *VolumeOnNode) { p.ReportSent = true })
 	}
 	for _, u := range untold {
-		l.changeNodeVolume(now, t, u.volume, u.node, func(p *NodeVolume) { p.Unlisted = true; p.setOdd(cmp.Or(p.UnlistedBy(), &u.by), p.SawUnknown()) })
+		l.changeVolumeOnNode(now, t, u.volume, u.node, func(p *VolumeOnNode) { p.Unlisted = true; p.setOdd(cmp.Or(p.UnlistedBy(), &u.by), p.SawUnknown()) })
 	}
 }
 
 // ticketAt is a ticket that may have had the volume at a node when its hold or note was written: a volume with
 // a ticket has a hold. A shared volume's hold does not say. The hold has an unknown ticket if it names that
 // node later.
-func (v *Volume) ticketAt(p *NodeVolume) (Requester, bool) {
+func (v *Volume) ticketAt(p *VolumeOnNode) (Requester, bool) {
 	if !v.HasHold() && p.first.noted() {
 		return Requester{}, false
 	}
@@ -244,7 +244,7 @@ func (h *Hold) NamesTicket() bool {
 // wasReported says whether only a hold says that a volume without attachments was in a node's
 // volumesAttached, in a boot that may last.
 func (l *Ledger) wasReported(v *Volume, f Fence) bool {
-	p := v.NodeVolume(f.Node)
+	p := v.OnNode(f.Node)
 	return v.ID.NoAttach() && f.Reported && f.Rule == "" && f.InUse && (p == nil || !p.WithoutAttachment()) &&
 		!l.facts.bootOver(l.facts.nodes.get(f.Node), f.Boot())
 }
@@ -292,13 +292,13 @@ func anotherBoot(n *Node, f Fence) bool {
 // takenAsIs says whether a hold's entry about this node is of the present attachment, not of an earlier
 // one. Mounts of a former attachment are harmless; only the kubelet of that boot may fail to count the
 // volume later.
-func (p *NodeVolume) takenAsIs(f Fence) bool {
+func (p *VolumeOnNode) takenAsIs(f Fence) bool {
 	return p.Left || p.WithoutAttachment() || f.Reported || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
 // stillMeant says whether a hold's entry about a forced detach is about the volume's present binding to
 // this node. Without a rule it is about any attachment there in that boot.
-func (p *NodeVolume) stillMeant(f Fence) bool {
+func (p *VolumeOnNode) stillMeant(f Fence) bool {
 	switch {
 	case p.Left, f.Reported:
 		return true
@@ -320,13 +320,13 @@ func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 
 // MayBeMounted says whether the volume may be mounted at the node, regardless of reported use: it is
 // attached, may have been left attached, or may be there without needing an attachment.
-func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
+func (p *VolumeOnNode) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
 
 // voidForced voids the proofs by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Proof.Forced {
-			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
+		if p := l.facts.volumes.get(v).OnNode(n.Name); p != nil && p.Proof.Forced {
+			l.changeVolumeOnNode(now, t, v, n.Name, func(p *VolumeOnNode) { p.Proof = Proof{} })
 		}
 	}
 }

@@ -330,7 +330,7 @@ func TestNodeGoneWhileOutOfService(t *testing.T) {
 		l.Apply(start.Add(2*time.Second), NodeGone{Name: "n"})
 		s := l.Snapshot()
 		for v, want := range map[VolumeID]bool{detached: !test.ended, attached: true, plain: true} {
-			if p := s.Volume(v).NodeVolume("n"); (p != nil && p.InUse) != want {
+			if p := s.Volume(v).OnNode("n"); (p != nil && p.InUse) != want {
 				t.Errorf("%s: %s in use: %t", name, v, !want)
 			}
 		}

@@ -289,10 +289,10 @@ func TestUnknownInSeveralBoots(t *testing.T) {
 		}
 		s := l.Snapshot()
 		var got []string
-		for _, b := range s.Unknown(s.Volume(edge), s.Volume(edge).NodeVolume("n")) {
+		for _, b := range s.Unknown(s.Volume(edge), s.Volume(edge).OnNode("n")) {
 			got = append(got, b.BootID)
 		}
-		if !slices.Equal(got, test.want) || s.IsUnknownHere(s.Volume(edge), s.Volume(edge).NodeVolume("n")) != test.here {
+		if !slices.Equal(got, test.want) || s.IsUnknownHere(s.Volume(edge), s.Volume(edge).OnNode("n")) != test.here {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

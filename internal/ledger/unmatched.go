@@ -26,7 +26,7 @@ type driverNode struct {
 type unmatched struct {
 	at          driverNode
 	attachments []string // names of the attachments of an unknown volume
-	holds       []string // handles of the volumes with a hold that names the node, and without a NodeVolume there
+	holds       []string // handles of the volumes with a hold that names the node, and without a VolumeOnNode there
 	gen         uint64
 }
 
@@ -143,14 +143,14 @@ func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
 	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
 }
 
-// noteHold updates which holds name a node without a NodeVolume of their volume, for a hold's present node
+// noteHold updates which holds name a node without a VolumeOnNode of their volume, for a hold's present node
 // (empty: none) and its former one.
 func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
 	}
 	l.listHold(v, was, false)
-	if is != "" && l.facts.volumes.get(v).NodeVolume(is) == nil {
+	if is != "" && l.facts.volumes.get(v).OnNode(is) == nil {
 		l.listHold(v, is, true)
 		l.match(now, t, v, is)
 	}

@@ -42,7 +42,7 @@ func TestAttachmentByName(t *testing.T) {
 			for _, e := range events {
 				l.Apply(time.Unix(1000, 0), e)
 			}
-			own := l.Snapshot().Volume(disk).NodeVolume("n1").Own()
+			own := l.Snapshot().Volume(disk).OnNode("n1").Own()
 			if got := own != nil; got != test.want {
 				t.Errorf("%s, in the order %T: matched %t", name, events, got)
 			} else if got && (own.Name != va.Name || own.Transitions != 7) {
@@ -74,7 +74,7 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 
 	l := begin()
 	l.Apply(time.Unix(1001, 0), ledger.PersistentVolume{Name: "late", Version: "6", Volume: disk})
-	if p := l.Snapshot().Volume(disk).NodeVolume("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported {
+	if p := l.Snapshot().Volume(disk).OnNode("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported {
 		t.Errorf("it is of %s, proof %s", at(l), p.Proof.Stage)
 	}
 	l.Apply(time.Unix(1002, 0), ledger.PersistentVolumeGone{Name: "late"})
@@ -85,7 +85,7 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 
 	l = begin()
 	l.Apply(time.Unix(1001, 0), ledger.PersistentVolume{Name: "late", Version: "6", Volume: other})
-	if p := l.Snapshot().Volume(disk).NodeVolume("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported || l.Snapshot().Volume(other).NodeVolume("n1") != nil {
+	if p := l.Snapshot().Volume(disk).OnNode("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported || l.Snapshot().Volume(other).OnNode("n1") != nil {
 		t.Errorf("its PersistentVolume was made again for another disk, and it is of %s, proof %s", at(l), p.Proof.Stage)
 	}
 }
@@ -117,7 +117,7 @@ func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 				}
 			}
 			s := l.Snapshot()
-			if p := s.Volume(second).NodeVolume("n1"); p.HasAttachments() {
+			if p := s.Volume(second).OnNode("n1"); p.HasAttachments() {
 				t.Errorf("%s, in the order %T: the attachment is of the second disk", name, order)
 			}
 			if at := s.AttachmentVolume(va.Name); at == second || at.IsReal() && at != first {
@@ -191,7 +191,7 @@ func TestIdleOfAttachmentMadeForAnother(t *testing.T) {
 		}
 		s := l.Snapshot()
 		for v, want := range map[ledger.VolumeID]int64{first: test.first, second: test.second} {
-			p := s.Volume(v).NodeVolume("n1")
+			p := s.Volume(v).OnNode("n1")
 			if p == nil {
 				if want != 0 {
 					t.Errorf("%s: %s is not at the node", name, v)

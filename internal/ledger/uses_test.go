@@ -117,7 +117,7 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 			}
 			var got []ledger.VolumeID
 			for _, v := range []ledger.VolumeID{firstDisk, secondDisk} {
-				if p := l.Snapshot().Volume(v).NodeVolume("n1"); p != nil && slices.Contains(p.Users, ledger.User{Pod: "pod"}) {
+				if p := l.Snapshot().Volume(v).OnNode("n1"); p != nil && slices.Contains(p.Users, ledger.User{Pod: "pod"}) {
 					got = append(got, v)
 				}
 				if slices.Contains(l.Snapshot().PodAt("pod"), v) != slices.Contains(got, v) {

@@ -58,7 +58,7 @@ func TestWordsInARow(t *testing.T) {
 	partly := wordOf("2", 0, 0)
 	partly.Whole = false
 	proof := func(events ...Event) Proof {
-		return spoken(edge, events...).Snapshot().Volume(edge).NodeVolume("n").Proof
+		return spoken(edge, events...).Snapshot().Volume(edge).OnNode("n").Proof
 	}
 	if p := proof(wordOf("1", 0, 0, edge), wordOf("2", 0, 0)); !p.Named || !p.Unstaged {
 		t.Errorf("it came and went: %+v", p)
@@ -144,7 +144,7 @@ func TestUnreadNames(t *testing.T) {
 	}
 }
 
-// A deleted NodeVolumes is forgotten, by its own UID, with its records; and the node, if it has no other
+// A deleted NodeMountReport is forgotten, by its own UID, with its records; and the node, if it has no other
 // facts. A PersistentVolume seen after that is of none of them.
 func TestWordsThatAreGone(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -186,13 +186,13 @@ func TestLooksAreFirst(t *testing.T) {
 	} {
 		l := spoken(edge, wordOf("1", 0, 0), Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1"},
 			LookAsked{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Look: test.look, Vacant: test.vacant})
-		if got := l.Snapshot().Volume(edge).NodeVolume("n").Proof; got != test.want {
+		if got := l.Snapshot().Volume(edge).OnNode("n").Proof; got != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	l := spoken(edge, wordOf("1", 0, 0))
 	l.makeUnknown(now, &Touched{}, edge, "n", Boot{"z", "z"})
-	l.changeNodeVolume(now, &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = Proof{Stage: ProofUnreported, Look: 1, Again: true, vacant: 1} })
+	l.changeVolumeOnNode(now, &Touched{}, edge, "n", func(p *VolumeOnNode) { p.Proof = Proof{Stage: ProofUnreported, Look: 1, Again: true, vacant: 1} })
 	if l.Apply(now, wordOf("2", 1, 1)); !isUnknown(l, edge, "n") {
 		t.Error("a look ends the doubt of another machine")
 	}
@@ -234,7 +234,7 @@ func TestNodeStatesThatMatter(t *testing.T) {
 		l.Apply(now, Complete{})
 		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Forced: true})
 		touched := l.Apply(now.Add(time.Second), state("2", test.is))
-		if got := l.Snapshot().Volume(edge).NodeVolume("n").Proof == (Proof{}); got != test.void {
+		if got := l.Snapshot().Volume(edge).OnNode("n").Proof == (Proof{}); got != test.void {
 			t.Errorf("%s: void: %t", name, got)
 		}
 		if got := slices.Contains(touched.Volumes, edge); got != test.touched {
@@ -319,7 +319,7 @@ func TestUnreportedInDoubt(t *testing.T) {
 		l := spoken(edge, NodeState{Name: "n", UID: "u", Version: "2", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: []VolumeID{edge}})
 		l.makeUnknown(now, &Touched{}, edge, "n", Boot{"", "b"})
 		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Unknown: unknown})
-		if p := l.Snapshot().Volume(edge).NodeVolume("n"); p.InUse != unknown || isUnknown(l, edge, "n") != unknown {
+		if p := l.Snapshot().Volume(edge).OnNode("n"); p.InUse != unknown || isUnknown(l, edge, "n") != unknown {
 			t.Errorf("unknown: %t, in use: %t", isUnknown(l, edge, "n"), p.InUse)
 		}
 	}

@@ -67,7 +67,7 @@ type Action struct {
 	Node   ledger.NodeName
 	Driver string
 	// Name is the NetworkFence's. UID and Version are of the written object at the decision: of the
-	// NetworkFence; of the Node for Mark and Unmark; of the NodeVolumes for AskLook.
+	// NetworkFence; of the Node for Mark and Unmark; of the NodeMountReport for AskLook.
 	Name, UID, Version string
 	// For Make.
 	Class string

@@ -281,7 +281,7 @@ func TestBootBeforeTheFence(t *testing.T) {
 	s.expect(t, "and moorage-node says that the volume is mounted")
 }
 
-// An answer of before the last outage, or of a NodeVolumes that is gone, is no answer.
+// An answer of before the last outage, or of a NodeMountReport that is gone, is no answer.
 func TestLookOfBefore(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"another outage": func(s *scene) { s.node("a", func(n *ledger.NodeState) { n.ReadySince = 9 }) },

@@ -43,7 +43,7 @@ const (
 	// is another fence.
 	annotationState = "moorage.dev/fence-state"
 	// annotationLook is the number of the question to the node's moorage-node, with its outage and its
-	// NodeVolumes.
+	// NodeMountReport.
 	annotationLook = "moorage.dev/fence-look"
 )
 

@@ -22,7 +22,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	if t.Sent.Do == CreateAttachment {
 		return t.send(read(Attachments, step.Attachment))
 	}
-	if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || !place.Sent {
+	if place := s.Volume(step.Volume).OnNode(step.Node); place == nil || !place.Sent {
 		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created, or another volume has got the last slot", step.Node))
 	}
 	a := ledger.Attachment{
@@ -105,7 +105,7 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 
 // used says whether a pod or a ticket at a step's node uses or asks for its volume.
 func used(s ledger.Snapshot, step rules.Step) bool {
-	place := s.Volume(step.Volume).NodeVolume(step.Node)
+	place := s.Volume(step.Volume).OnNode(step.Node)
 	return place != nil && len(place.Users) > 0
 }
 

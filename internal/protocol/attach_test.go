@@ -12,7 +12,7 @@ import (
 
 // sent says whether the ledger counts a creation as in flight.
 func (p *player) sent() bool {
-	place := p.ledger.Snapshot().Volume(disk).NodeVolume("n1")
+	place := p.ledger.Snapshot().Volume(disk).OnNode("n1")
 	return place != nil && place.Sent
 }
 

@@ -231,7 +231,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 		t.Until = now.Add(step.Within)
 		return t.listPods(s)
 	case step.Within > 0:
-		if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || place.Proof.Stage != ledger.ProofUnwanted {
+		if place := s.Volume(step.Volume).OnNode(step.Node); place == nil || place.Proof.Stage != ledger.ProofUnwanted {
 			return t.end(Stale, fmt.Sprintf("a pod of node %s may want the volume", step.Node))
 		}
 		if !now.Before(t.Until) {

@@ -35,7 +35,7 @@ func TestUnreport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(attachment("5"))
 			check(t, p.play(t, Do(test.step), test.replies...), test.want...)
-			proof := p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof
+			proof := p.ledger.Snapshot().Volume(disk).OnNode("n1").Proof
 			if proved := test.want[len(test.want)-1] == "finished"; proved != (proof.Stage == ledger.ProofUnreported) {
 				t.Errorf("proof %v", proof)
 			}

@@ -16,7 +16,7 @@ func TestReportEndsProofs(t *testing.T) {
 	p := newPlayer(attachment("5"), node("1"))
 	p.play(t, Do(step(rules.Unreport)), replies(Done, node("2")))
 	p.memory.confirmed.add("va")
-	proof := func() ledger.ProofStage { return p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof.Stage }
+	proof := func() ledger.ProofStage { return p.ledger.Snapshot().Volume(disk).OnNode("n1").Proof.Stage }
 	if proof() != ledger.ProofUnreported {
 		t.Fatal("nothing is proved: this test is about nothing")
 	}

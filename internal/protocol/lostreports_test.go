@@ -197,9 +197,9 @@ func inBoot(n ledger.NodeState, uid, boot string) ledger.NodeState {
 // boot makes the Node again.
 func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 	p := goneAfterReport(t)
-	last := func(p *player) *ledger.NodeVolume {
+	last := func(p *player) *ledger.VolumeOnNode {
 		p.writesHolds(t)
-		return p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2")
+		return p.ledger.Snapshot().Volume(iscsi).OnNode("n2")
 	}
 	next := p.leaderAfter()
 	if place := last(next); place == nil || !place.MayBeMounted() {
@@ -292,7 +292,7 @@ func TestCooperativeForgetsANodeWithAReport(t *testing.T) {
 			}
 			p.now = p.now.Add(time.Minute)
 		}
-		if place := p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"); place != nil {
+		if place := p.ledger.Snapshot().Volume(iscsi).OnNode("n2"); place != nil {
 			t.Errorf("%s: %+v", name, place)
 		}
 	}
@@ -327,7 +327,7 @@ func TestReportThatCameToNothing(t *testing.T) {
 func TestWhatEndsAReport(t *testing.T) {
 	p := sharedISCSI()
 	p.play(t, Do(*stepOf(p.plan(rules.Arbiter{}, iscsi), rules.Report)), replies(Unknown), replies(Unknown))
-	place := func() *ledger.NodeVolume { return p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2") }
+	place := func() *ledger.VolumeOnNode { return p.ledger.Snapshot().Volume(iscsi).OnNode("n2") }
 	if !place().ReportSent {
 		t.Fatal("it is not doubted")
 	}
@@ -374,8 +374,8 @@ func TestReportAtAnUnmanagedNode(t *testing.T) {
 	n := secondNode("7")
 	n.Managed = false
 	p.ledger.Apply(p.now, n)
-	if v := p.ledger.Snapshot().Volume(iscsi); len(v.NodeVolumes) > 0 && len(p.plan(rules.Arbiter{}, iscsi)) == 0 {
-		t.Errorf("kept for ever: %+v", v.NodeVolumes)
+	if v := p.ledger.Snapshot().Volume(iscsi); len(v.OnNodes) > 0 && len(p.plan(rules.Arbiter{}, iscsi)) == 0 {
+		t.Errorf("kept for ever: %+v", v.OnNodes)
 	}
 }
 

@@ -25,9 +25,9 @@ func askAnswered(t Task, a Answer) (Task, Move) {
 	case a.Result == Conflict && t.Sent.Do == AskNode:
 		return t.send(read(NodeWords, string(t.Step.Node)))
 	case a.Result == NotFound:
-		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeMountReport any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
 	case a.Result == Done:
-		return t.end(Stale, fmt.Sprintf("the NodeVolumes of %s is not as it was", t.Step.Node))
+		return t.end(Stale, fmt.Sprintf("the NodeMountReport of %s is not as it was", t.Step.Node))
 	}
 	if a.Result == Refused && t.Sent.Do == AskNode {
 		return t.fail(a, ledger.LookRefused{Node: t.Step.Node})

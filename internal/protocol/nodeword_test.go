@@ -12,7 +12,7 @@ import (
 // A node is asked with a new number, at the version of the read. Only an answer shows that it was asked.
 func TestAskNode(t *testing.T) {
 	word := ledger.NodeWord{Node: "n1", UID: "w", Version: "3", Look: 4, Looked: 4}
-	ask, look := "ask-node uid=w version=3", "get nodevolumes n1"
+	ask, look := "ask-node uid=w version=3", "get nodemountreports n1"
 	asking := step(rules.AskNode, func(s *rules.Step) { s.Word = word })
 	newer := word
 	newer.Version, newer.Look = "5", 6
@@ -35,7 +35,7 @@ func TestAskNode(t *testing.T) {
 			if name == "asked" {
 				want = 5
 			}
-			if got := p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof.Look; got != want {
+			if got := p.ledger.Snapshot().Volume(disk).OnNode("n1").Proof.Look; got != want {
 				t.Errorf("asked with %d", got)
 			}
 			if name == "asked" && p.last.Sent.Look != 5 {

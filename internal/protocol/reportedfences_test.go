@@ -76,7 +76,7 @@ func TestNodeMadeAgainBeforeTheTakeOver(t *testing.T) {
 func TestPodStillAtANodeThatIsGone(t *testing.T) {
 	p := goneAfterReport(t)
 	next := p.leaderAfter(iscsiPod("x", "n2"))
-	place := next.ledger.Snapshot().Volume(iscsi).NodeVolume("n2")
+	place := next.ledger.Snapshot().Volume(iscsi).OnNode("n2")
 	if !place.MayBeMounted() {
 		t.Errorf("the next leader knows nothing of n2: %+v", place)
 	}
@@ -225,7 +225,7 @@ func TestCooperativeLeaderThatLeavesTheVolume(t *testing.T) {
 	}
 	coop.settles(t, cooperative)
 	if len(coop.holdNow().Fences) == 0 {
-		t.Errorf("leave takes the fence back: %+v; place %+v", coop.holdNow(), coop.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"))
+		t.Errorf("leave takes the fence back: %+v; place %+v", coop.holdNow(), coop.ledger.Snapshot().Volume(iscsi).OnNode("n2"))
 	}
 	if coop.leaderAfter().saysDetached(t) {
 		t.Error("told detached")
@@ -479,7 +479,7 @@ func TestRuleAtAMigrationsTargetOutlivesItsNode(t *testing.T) {
 		}
 		p.now = p.now.Add(time.Minute)
 	}
-	t.Errorf("it stays at n2 for ever: %+v", p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"))
+	t.Errorf("it stays at n2 for ever: %+v", p.ledger.Snapshot().Volume(iscsi).OnNode("n2"))
 }
 
 // A machine has booted since, and its Node goes once more: the hold has no entry about that boot.
@@ -580,7 +580,7 @@ func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 			if h := p.holdNow(); h.Reason == rules.InUseUnexplained {
 				t.Errorf("%s: but its kubelet lists nothing", h.Message)
 			}
-			if place := p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"); place != nil {
+			if place := p.ledger.Snapshot().Volume(iscsi).OnNode("n2"); place != nil {
 				t.Errorf("%+v", place)
 			}
 			return

@@ -48,7 +48,7 @@ const (
 	DecideTicket
 	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.
 	DropTicket
-	// AskNode writes Look, a higher number, into the spec of the NodeVolumes Key of UID, at exactly
+	// AskNode writes Look, a higher number, into the spec of the NodeMountReport Key of UID, at exactly
 	// Version.
 	AskNode
 	// Verbs is the number after the last verb.
@@ -74,11 +74,11 @@ const (
 	Nodes
 	Attachments
 	Holds     // Volume is set, Key is its name for people
-	NodeWords // NodeVolumes; Key is the node's name
+	NodeWords // NodeMountReport; Key is the node's name
 )
 
 func (k Kind) String() string {
-	return [...]string{"nothing", "tickets", "claims", "pvs", "nodes", "attachments", "holds", "nodevolumes"}[k]
+	return [...]string{"nothing", "tickets", "claims", "pvs", "nodes", "attachments", "holds", "nodemountreports"}[k]
 }
 
 // Request is one request to the API server, in terms of the ledger.

@@ -114,8 +114,8 @@ func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 func (m *Memory) Prune(s ledger.Snapshot) {
 	exists := set[string]{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			for _, a := range v.NodeVolumes[i].Attachments() {
+		for i := range v.OnNodes {
+			for _, a := range v.OnNodes[i].Attachments() {
 				if m.confirmed[a.UID] {
 					exists.add(a.UID)
 				}

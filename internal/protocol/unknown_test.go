@@ -6,5 +6,5 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 
 // isUnknown says whether a volume is unknown at a node.
 func isUnknown(s ledger.Snapshot, v ledger.VolumeID, n ledger.NodeName) bool {
-	return s.IsUnknown(s.Volume(v), s.Volume(v).NodeVolume(n))
+	return s.IsUnknown(s.Volume(v), s.Volume(v).OnNode(n))
 }

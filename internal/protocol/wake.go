@@ -17,9 +17,9 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	if volume == nil {
 		return nil, nil, nil
 	}
-	for i := range volume.NodeVolumes {
+	for i := range volume.OnNodes {
 		waits := false
-		for _, u := range volume.NodeVolumes[i].Users {
+		for _, u := range volume.OnNodes[i].Users {
 			if u.Pod == "" {
 				t := s.Ticket(u.Ticket)
 				if t != nil && t.Phase == ledger.TicketPending && !t.InDoubt {
@@ -35,7 +35,7 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 			pods = append(pods, u.Pod)
 		}
 		if waits {
-			nodes = append(nodes, volume.NodeVolumes[i].Node)
+			nodes = append(nodes, volume.OnNodes[i].Node)
 		}
 	}
 	return tickets, pods, nodes
@@ -57,8 +57,8 @@ func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.Node
 		if v == nil {
 			continue
 		}
-		for i := range v.NodeVolumes {
-			at := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			at := &v.OnNodes[i]
 			if !slices.Contains(nodes, at.Node) && slices.ContainsFunc(at.Users, func(u ledger.User) bool { return rival(u.Ticket) }) {
 				nodes = append(nodes, at.Node)
 			}

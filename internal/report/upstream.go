@@ -62,8 +62,8 @@ func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	type kind struct{ driver, state string }
 	count := map[kind]int{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			p := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			p := &v.OnNodes[i]
 			if p.UsedByPod() {
 				count[kind{v.ID.Driver, "desired_state_of_world"}]++
 			}

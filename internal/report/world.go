@@ -181,8 +181,8 @@ func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 
 // unheld is the state of a volume without a hold, in words of a hold's states.
 func unheld(v *ledger.Volume) ledger.HoldState {
-	for i := range v.NodeVolumes {
-		if v.NodeVolumes[i].OccupiesSlot() {
+	for i := range v.OnNodes {
+		if v.OnNodes[i].OccupiesSlot() {
 			return "Attached"
 		}
 	}
@@ -216,9 +216,9 @@ type slots struct {
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
+		for i := range v.OnNodes {
 			// A kubelet lists a volume in volumesInUse as soon as its pod is bound.
-			if p := &v.NodeVolumes[i]; len(p.Users) > 0 && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left {
+			if p := &v.OnNodes[i]; len(p.Users) > 0 && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left {
 				out[slots{p.Node, v.ID.Driver}]++
 			}
 		}
@@ -229,8 +229,8 @@ func reservedSlots(s ledger.Snapshot) map[slots]int {
 func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	count := map[ledger.NodeName]int{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; rules.Unexplained(s, p) {
+		for i := range v.OnNodes {
+			if p := &v.OnNodes[i]; rules.Unexplained(s, p) {
 				count[p.Node]++
 			}
 		}
@@ -252,7 +252,7 @@ func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, floa
 			if !n.SaysHas(v) || !s.AttachRequired(v.Driver) {
 				continue
 			}
-			at := s.Volume(v).NodeVolume(n.Name)
+			at := s.Volume(v).OnNode(n.Name)
 			if !at.UsedByPod() {
 				podless++
 			}

@@ -16,10 +16,10 @@ func TestToldAccess(t *testing.T) {
 	known := func(v *ledger.Volume) *ledger.Volume { return v }
 	none := func(*ledger.Volume) *ledger.Volume { return nil }
 	yetToBe := func(v *ledger.Volume) *ledger.Volume {
-		return &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), NodeVolumes: v.NodeVolumes}
+		return &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), OnNodes: v.OnNodes}
 	}
 	unnamed := func(v *ledger.Volume) *ledger.Volume {
-		return &ledger.Volume{ID: v.ID, NodeVolumes: v.NodeVolumes}
+		return &ledger.Volume{ID: v.ID, OnNodes: v.OnNodes}
 	}
 	for name, test := range map[string]struct {
 		facts []ledger.Event

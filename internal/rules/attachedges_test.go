@@ -49,7 +49,7 @@ func TestWhichAttachIsTriedAgain(t *testing.T) {
 		v := s.Volume(id)
 		p := Arbiter{Cooperative: true}.planner(s, v, auditTime)
 		p.hold = *v.Hold
-		place := v.NodeVolume("well")
+		place := v.OnNode("well")
 		if got := p.mayRetry(s.Node("well"), place, place.Own()); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -76,7 +76,7 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 	} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) { l.Apply(auditTime, test.user) })
 		for a, want := range map[Arbiter]bool{{}: test.want, {Cooperative: true}: test.want} {
-			if got := a.planner(s, v, auditTime).startable(v.NodeVolume("well")); got != want {
+			if got := a.planner(s, v, auditTime).startable(v.OnNode("well")); got != want {
 				t.Errorf("%s, %+v: %t", name, a, got)
 			}
 		}
@@ -146,7 +146,7 @@ func TestUnansweredDetachIsTold(t *testing.T) {
 		})
 		v := s.Volume(id)
 		p := Arbiter{}.planner(s, v, auditTime.Add(test.after))
-		if r := p.stuck(v.NodeVolume("well")); r.Code != test.want {
+		if r := p.stuck(v.OnNode("well")); r.Code != test.want {
 			t.Errorf("%s: %s, want %s", name, r.Code, test.want)
 		}
 		want := time.Time{}
@@ -185,7 +185,7 @@ func TestWhoStillUses(t *testing.T) {
 			}
 		})
 		v := s.Volume(id)
-		if r := stuckAt(Arbiter{}, s, v, v.NodeVolume("well"), auditTime); r.Code != test.code || r.Who.Name != test.who {
+		if r := stuckAt(Arbiter{}, s, v, v.OnNode("well"), auditTime); r.Code != test.code || r.Who.Name != test.who {
 			t.Errorf("%s: %s for %q, want %s for %q", name, r.Code, r.Who.Name, test.code, test.who)
 		}
 	}
@@ -243,7 +243,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 		v := s.Volume(id)
 		p := Arbiter{}.planner(s, v, auditTime)
 		p.hold = *v.Hold
-		got := p.blockers(s.Node("well"), v.NodeVolume("well"))
+		got := p.blockers(s.Node("well"), v.OnNode("well"))
 		if len(got) > 0 != (test.want != "") || test.want != "" && (got[0].Code != test.want || got[0].Node != test.node) {
 			t.Errorf("%s: %+v, want %s at %s", name, got, test.want, test.node)
 		}
@@ -253,7 +253,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 		l.Apply(auditTime, e)
 	}
 	s := l.Snapshot()
-	got := Arbiter{}.planner(s, s.Volume(id), auditTime).blockers(s.Node("well"), &ledger.NodeVolume{Node: "well"})
+	got := Arbiter{}.planner(s, s.Volume(id), auditTime).blockers(s.Node("well"), &ledger.VolumeOnNode{Node: "well"})
 	if len(got) != 1 || got[0].Code != VolumeReplaced || got[0].Detail != "theirs" {
 		t.Errorf("what blocks an attach beside an attachment of another volume that names the same PersistentVolume: %+v", got)
 	}

@@ -20,7 +20,7 @@ const slotsAgain = 5 * time.Second
 
 // keepsToLimit says whether a volume waits for a slot of its driver before it is attached: only if all its
 // users at the node are pods that opted in and have not run there yet. For other users the driver decides.
-func (p *attachPlan) keepsToLimit(place *ledger.NodeVolume) bool {
+func (p *attachPlan) keepsToLimit(place *ledger.VolumeOnNode) bool {
 	if p.Cooperative || place.OccupiesSlotWithoutUse() {
 		return false
 	}
@@ -35,7 +35,7 @@ func (p *attachPlan) keepsToLimit(place *ledger.NodeVolume) bool {
 }
 
 // slotLimit returns the driver's slots at a node if the volume waits for a slot, and 0 otherwise.
-func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int32 {
+func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.VolumeOnNode) int32 {
 	driver := p.volume.ID.Driver
 	limit := Limit(node.Driver(driver), PolicyFor(p.snapshot, driver, ""))
 	if limit == ledger.NoLimit || !p.keepsToLimit(place) {
@@ -46,7 +46,7 @@ func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.NodeVolume) int3
 
 // noSlot returns why a volume gets no attachment at a node for want of a slot. A slot is taken by an
 // attachment (also if deleting or in flight), by a granted ticket, or by a pod that was bound before.
-func (p *attachPlan) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+func (p *attachPlan) noSlot(node *ledger.Node, place *ledger.VolumeOnNode) []Reason {
 	if p.anySlot || !p.required || !p.keepsToLimit(place) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *attachPlan) getsSlot(node *ledger.Node) bool {
 	}
 	for _, id := range node.At() {
 		v := p.snapshot.Volume(id)
-		place := v.NodeVolume(node.Name)
+		place := v.OnNode(node.Name)
 		if place.OccupiesSlotWithoutUse() || id.NoAttach() || !p.snapshot.AttachRequired(id.Driver) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (p *attachPlan) getsSlot(node *ledger.Node) bool {
 		list := slices.DeleteFunc(lacking[uid], func(v *ledger.Volume) bool { return given[v.ID] })
 		retries := slices.ContainsFunc(list, func(v *ledger.Volume) bool { return v.ID == p.volume.ID })
 		waits := func(v *ledger.Volume) bool {
-			return !p.attachesNow(v, node) || !retries && v.NodeVolume(node.Name).CreateFailed
+			return !p.attachesNow(v, node) || !retries && v.OnNode(node.Name).CreateFailed
 		}
 		if !free.enough(list) || slices.ContainsFunc(list, waits) {
 			continue
@@ -156,7 +156,7 @@ func (f freeSlots) enough(list []*ledger.Volume) bool {
 
 // attachesNow says whether a volume could be attached to a node now, if it gets the slot that it needs.
 func (p *attachPlan) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
-	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
+	place, o := v.OnNode(node.Name), p.planner(p.snapshot, v, p.now)
 	o.anySlot, o.hold = true, o.asHeld()
 	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)
 }
@@ -188,7 +188,7 @@ func AwaitSlots(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	}
 	var list []ledger.VolumeID
 	for _, id := range n.At() {
-		if place := s.Volume(id).NodeVolume(name); full[id.Driver] && !place.OccupiesSlotWithoutUse() && place.UsedByPod() {
+		if place := s.Volume(id).OnNode(name); full[id.Driver] && !place.OccupiesSlotWithoutUse() && place.UsedByPod() {
 			list = append(list, id)
 		}
 	}

@@ -89,7 +89,7 @@ func TestNoSlotsInCooperativeMode(t *testing.T) {
 	l, _ := crowded(1, ledger.Pod{UID: "a"}, ledger.Pod{UID: "b"})
 	for _, name := range []string{"a", "b"} {
 		p := Arbiter{Cooperative: true}.planner(l.Snapshot(), l.Snapshot().Volume(ledger.VolumeID{Driver: "d", Handle: name}), auditTime)
-		if reasons := p.blockers(p.snapshot.Node("n"), p.volume.NodeVolume("n")); len(reasons) > 0 {
+		if reasons := p.blockers(p.snapshot.Node("n"), p.volume.OnNode("n")); len(reasons) > 0 {
 			t.Errorf("%s waits: %v", name, reasons)
 		}
 	}

@@ -36,7 +36,7 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	for v := range s.Volumes() {
 		found = append(found, a.auditVolume(s, v, now)...)
 	}
-	found = append(found, a.AuditBooks(s)...)
+	found = append(found, a.AuditCounts(s)...)
 	slices.SortFunc(found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Driver, b.Volume.Driver),
 			cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Node, b.Node))
@@ -56,8 +56,8 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	var found []Violation
 	p := a.planner(s, v, now)
 	var attached []string
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		place := &v.OnNodes[i]
 		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached = append(attached, attachedWhere(place))
 		}
@@ -77,7 +77,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 }
 
 // attachedWhere names the node of a place, and says whether its attachment is being deleted.
-func attachedWhere(place *ledger.NodeVolume) string {
+func attachedWhere(place *ledger.VolumeOnNode) string {
 	va := place.Canonical()
 	switch {
 	case va == nil || !va.Deleting:
@@ -90,7 +90,7 @@ func attachedWhere(place *ledger.NodeVolume) string {
 
 // reportedEarly says whether volumesAttached names a volume that has an attachment which was never
 // attached. An attachment that is being deleted was reported before.
-func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
+func reportedEarly(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	if !p.Reported || p.Lapsed || v.ID.NoAttach() {
 		return false
 	}
@@ -103,14 +103,14 @@ type slotsOf struct {
 	driver string
 }
 
-// AuditBooks compares the nodes' running counts with a recount of all NodeVolumes.
-func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
+// AuditCounts compares the nodes' running counts with a recount of all VolumeOnNodes.
+func (Arbiter) AuditCounts(s ledger.Snapshot) []Violation {
 	used, occupied := map[slotsOf]int32{}, map[slotsOf]int32{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			if n := v.NodeVolumes[i].Node; n != ledger.Detached {
+		for i := range v.OnNodes {
+			if n := v.OnNodes[i].Node; n != ledger.Detached {
 				used[slotsOf{n, v.ID.Driver}]++
-				if v.NodeVolumes[i].OccupiesSlotWithoutUse() {
+				if v.OnNodes[i].OccupiesSlotWithoutUse() {
 					occupied[slotsOf{n, v.ID.Driver}]++
 				}
 			}
@@ -144,8 +144,8 @@ func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) 
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
 	var found []Violation
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		place := &v.OnNodes[i]
 		node, va := s.Node(place.Node), place.Own()
 		attached := va != nil && va.Attached && !va.Deleting && !replaced(node, va)
 		if attached && !place.Reported && p.adopted() && p.mayReport(node) && p.wanted(place) && !bars(s, v, place) {

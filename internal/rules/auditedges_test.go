@@ -131,7 +131,7 @@ func TestReportedEarly(t *testing.T) {
 	made := ledger.Attachment{Name: ledger.AttachmentName(iscsi, "well"), UID: "i", Version: "1", Driver: iscsi.Driver, Node: "well", Inline: iscsi}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, made, nodeAs("well", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }))
 	v := p.snapshot.Volume(iscsi)
-	if place := v.NodeVolume("well"); !place.HasOwn() || !place.Reported || reportedEarly(v, place) {
+	if place := v.OnNode("well"); !place.HasOwn() || !place.Reported || reportedEarly(v, place) {
 		t.Errorf("of one that needs no attachment: %+v", place)
 	}
 }
@@ -269,7 +269,7 @@ func TestBooksThatAreWrong(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, madeAt("well"))
 		test.change(p.snapshot.Node("well"))
 		var got []string
-		for _, v := range (Arbiter{}).AuditBooks(p.snapshot) {
+		for _, v := range (Arbiter{}).AuditCounts(p.snapshot) {
 			got = append(got, v.String())
 		}
 		slices.Sort(got)

@@ -54,7 +54,7 @@ func TestWhoBlocks(t *testing.T) {
 				}
 			})
 			v := s.Volume(id)
-			place := &ledger.NodeVolume{Node: "well", Users: []ledger.User{test.user}}
+			place := &ledger.VolumeOnNode{Node: "well", Users: []ledger.User{test.user}}
 			w := evaluation{snapshot: s, request: test.request, node: "dead", now: auditTime}
 			if got := w.blocks(v, place, test.user); got != test.scheduler {
 				t.Errorf("to a scheduler: %t", got)

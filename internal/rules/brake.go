@@ -40,7 +40,7 @@ func unreachableAt(reason Reason, n *ledger.Node, f forcing) Reason {
 }
 
 // sayBrake writes into the hold why no time runs for its place, if the hold has no other reason.
-func (p *holdPlan) sayBrake(h *ledger.Hold, place *ledger.NodeVolume, f forcing) {
+func (p *holdPlan) sayBrake(h *ledger.Hold, place *ledger.VolumeOnNode, f forcing) {
 	if f.Rule == "" && f.Brake.On && h.Reason == "" {
 		reason := unreachableAt(Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}, p.snapshot.Node(place.Node), f)
 		h.Reason, h.Message = reason.Code, reason.Message()

@@ -50,8 +50,8 @@ func (p *planning) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 			if id == p.volume.ID || v == nil || !exclusive(access(p.snapshot, v, v.Access)) {
 				continue
 			}
-			for i := range v.NodeVolumes {
-				at := &v.NodeVolumes[i]
+			for i := range v.OnNodes {
+				at := &v.OnNodes[i]
 				if at.Node == pod.Node || !at.OccupiesSlotWithoutUse() {
 					continue
 				}
@@ -85,7 +85,7 @@ func (p *planning) contend(first, pod *ledger.Pod) bool {
 
 // givesWay is the node that gets a volume although its hold names another node where the volume is not
 // attached: a pod ranks before all users there, and contends with them for several volumes. Empty: none.
-func (p *planning) givesWay(place *ledger.NodeVolume) ledger.NodeName {
+func (p *planning) givesWay(place *ledger.VolumeOnNode) ledger.NodeName {
 	if p.mayBeAttached(place) || place.Node == ledger.Detached || slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return u.Pod == "" && claimStateOf(p.snapshot, u) != noClaim
 	}) {
@@ -93,7 +93,7 @@ func (p *planning) givesWay(place *ledger.NodeVolume) ledger.NodeName {
 	}
 	who, at := p.best("")
 	first := p.snapshot.Pod(who.Pod)
-	if first == nil || at == place.Node || p.inhabited(p.volume.NodeVolume(at)) && p.mayBeAttached(p.volume.NodeVolume(at)) {
+	if first == nil || at == place.Node || p.inhabited(p.volume.OnNode(at)) && p.mayBeAttached(p.volume.OnNode(at)) {
 		return ""
 	}
 	if !slices.ContainsFunc(place.Users, func(u ledger.User) bool {
@@ -122,8 +122,8 @@ const (
 
 // crossed completes the reason of a place that waits for the pods at another place: one of these pods waits
 // in turn, directly or through others, for a volume at this place. Both wait until one is deleted.
-func (p *planning) crossed(place *ledger.NodeVolume, reason Reason) Reason {
-	holder := p.volume.NodeVolume(reason.Node)
+func (p *planning) crossed(place *ledger.VolumeOnNode, reason Reason) Reason {
+	holder := p.volume.OnNode(reason.Node)
 	if reason.Code != HeldElsewhere || reason.Detail != "" || holder == nil || !holder.OccupiesSlotWithoutUse() {
 		return reason
 	}

@@ -40,7 +40,7 @@ func (c *cluster) judgeStep(s rules.Step) {
 		return
 	}
 	snap := c.snapshot()
-	if va := snap.Volume(s.Volume).NodeVolume(s.Node).Own(); va != nil && (s.Attachment != va.Name || s.UID != va.UID || s.Version != va.Version) {
+	if va := snap.Volume(s.Volume).OnNode(s.Node).Own(); va != nil && (s.Attachment != va.Name || s.UID != va.UID || s.Version != va.Version) {
 		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names attachment %q %q %q, and %q %q %q is there", s.Do, s.Node, s.Attachment, s.UID, s.Version, va.Name, va.UID, va.Version))
 	}
 	n := snap.Node(s.Node)

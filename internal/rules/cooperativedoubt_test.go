@@ -33,7 +33,7 @@ kubelet worker-1
 run
 show volume=pv-1
 `)
-			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-1"); p == nil || !p.HasAttachments() {
+			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).OnNode("worker-1"); p == nil || !p.HasAttachments() {
 				t.Error("detached on the word of a kubelet that may have forgotten it")
 			}
 		})
@@ -75,7 +75,7 @@ advance 10s
 run
 show volume=pv-1
 `)
-			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
+			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).OnNode("worker-2"); p == nil || !p.HasAttachments() {
 				t.Error("detached on the word of another machine, though the ticket's holder may write at the first one")
 			}
 		})

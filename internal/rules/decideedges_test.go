@@ -164,7 +164,7 @@ func TestMissingWithoutAnAttachment(t *testing.T) {
 			ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld}},
 			ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: iscsi, Access: ledger.AccessNode}}})
 		v := p.snapshot.Volume(iscsi)
-		got := Arbiter{}.missing(p.snapshot, v, v.NodeVolume("well"), auditTime)
+		got := Arbiter{}.missing(p.snapshot, v, v.OnNode("well"), auditTime)
 		if len(got) != 1 || got[0].Code != test.want || got[0].Node != test.at {
 			t.Errorf("%s: %+v, want %s at %s", name, got, test.want, test.at)
 		}

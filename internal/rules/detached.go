@@ -39,9 +39,9 @@ func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 // it elsewhere.
 func (w evaluation) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 	exclusive := exclusive(told(v, need.Access))
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
-		if place.Node == w.node || exclusive && w.lives(v, v.NodeVolume(w.node)) || !exclusive && place.Node != ledger.Detached && w.node != ledger.Detached {
+	for i := range v.OnNodes {
+		place := &v.OnNodes[i]
+		if place.Node == w.node || exclusive && w.lives(v, v.OnNode(w.node)) || !exclusive && place.Node != ledger.Detached && w.node != ledger.Detached {
 			continue
 		}
 		for _, u := range place.Users {
@@ -60,7 +60,7 @@ func mayBeGranted(t *ledger.Ticket) bool {
 
 // inUse says whether a volume has a user at any node that a ticket for a detached volume waits for.
 func (w evaluation) inUse(v *ledger.Volume) bool {
-	return slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
 		return p.Node != ledger.Detached && !fenced(w.snapshot, v, p.Node, w.now) && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			t := w.snapshot.Ticket(u.Ticket)
 			return !w.request.owns(u) && claimStateOf(w.snapshot, u) == active && (t == nil || !t.Type.Yields())
@@ -120,8 +120,8 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 // says so.
 func (p *planning) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place))
 		switch {
 		case place.Node == ledger.Detached || len(reasons) >= fewUsers:
@@ -132,8 +132,8 @@ func (p *planning) somewhere(told bool) []Reason {
 		}
 	}
 	for _, f := range p.hold.Fences { // only the hold tells of it
-		place := &ledger.NodeVolume{Node: f.Node}
-		if p.volume.NodeVolume(f.Node) == nil && len(reasons) < fewUsers && p.remains(place) {
+		place := &ledger.VolumeOnNode{Node: f.Node}
+		if p.volume.OnNode(f.Node) == nil && len(reasons) < fewUsers && p.remains(place) {
 			reasons = append(reasons, p.mountOf(place))
 		}
 	}
@@ -143,7 +143,7 @@ func (p *planning) somewhere(told bool) []Reason {
 // remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
 // there do not decide this. It may if it is unknown there; if moorage-node has found the volume there; or
 // if the hold says that it was taken by force while in use, and the outage is over but the boot is not.
-func (p *planning) remains(place *ledger.NodeVolume) bool {
+func (p *planning) remains(place *ledger.VolumeOnNode) bool {
 	n, id := p.snapshot.Node(place.Node), p.volume.ID
 	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
 		return false
@@ -152,7 +152,7 @@ func (p *planning) remains(place *ledger.NodeVolume) bool {
 	return p.isUnknown(place) || n.SaysHas(id) || taken && f.InUse && !p.snapshot.BootOver(n, f.Boot())
 }
 
-func (p *planning) mountOf(place *ledger.NodeVolume) Reason {
+func (p *planning) mountOf(place *ledger.VolumeOnNode) Reason {
 	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
 	if n.SaysHas(p.volume.ID) {
 		return stayingAt(p.snapshot, p.volume, place, reason, p.now)
@@ -163,7 +163,7 @@ func (p *planning) mountOf(place *ledger.NodeVolume) Reason {
 
 // mayBeInUse says whether an unattached volume may be mounted at a node: its kubelet lists it, or it needs
 // no attachment and the hold gave it to the node, and no rule of force overrides the kubelet.
-func (p *planning) mayBeInUse(place *ledger.NodeVolume) bool {
+func (p *planning) mayBeInUse(place *ledger.VolumeOnNode) bool {
 	if !place.MayBeInUse() && !place.WithoutAttachment() {
 		return false
 	}

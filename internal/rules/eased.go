@@ -41,8 +41,8 @@ func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, 
 		if v == nil || !exclusive(access(after, v, need.Access)) {
 			continue
 		}
-		for i := range v.NodeVolumes {
-			n := v.NodeVolumes[i].Node
+		for i := range v.OnNodes {
+			n := v.OnNodes[i].Node
 			if ready(after.Node(n)) || !fenced(after, v, n, now) {
 				continue
 			}

@@ -57,7 +57,7 @@ func TestUntilForced(t *testing.T) {
 		"by default":                {"well", byDefault, forcing{}, 0},
 	} {
 		s, v, _ := concerned(t, test.podAt, "dead", ledger.Hold{State: ledger.HoldHeld}, test.policy)
-		if got := untilForced(s, v, s.Volume(id).NodeVolume("dead"), test.f); got != test.want {
+		if got := untilForced(s, v, s.Volume(id).OnNode("dead"), test.f); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -183,7 +183,7 @@ func TestInhabited(t *testing.T) {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 			l.Apply(auditTime, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
 		})
-		place := &ledger.NodeVolume{Node: "well", Users: []ledger.User{{Pod: "p"}}}
+		place := &ledger.VolumeOnNode{Node: "well", Users: []ledger.User{{Pod: "p"}}}
 		if got := (Arbiter{}).planner(s, v, auditTime).inhabited(place); got != want {
 			t.Errorf("phase %d: %t", phase, got)
 		}

@@ -38,7 +38,7 @@ type evidence struct {
 
 // evidenceOf is the only function that answers whether a node uses a volume. A volume has left a node if a
 // rule of force holds (force), or if the kubelet's list is credible and omits it; otherwise it is in use.
-func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
+func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) evidence {
 	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
 	switch {
 	case e.rule.over():
@@ -66,7 +66,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 
 // mayBeUnlisted says whether a ticket's holder may use the volume, as this process or the hold says. The
 // last list of a node that is not Ready does not tell: a kubelet lists only pods' volumes.
-func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
+func mayBeUnlisted(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	h := hold(v)
 	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && h.NamesTicket())
 }
@@ -74,20 +74,20 @@ func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 // couldLook says whether moorage-node at a node, if it answers, can tell whether an unknown volume is
 // mounted: it runs in the only boot in which it may be. It is not asked in Cooperative mode, nor without a
 // VolumeAttachment to delete.
-func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return !a.Cooperative && ready(s.Node(p.Node)) && s.IsUnknownHere(v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
 // ofAnotherMachine says whether an unknown volume may be mounted at an earlier machine of the node's name.
 // The present machine's kubelet can't have forgotten that mount.
-func ofAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func ofAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	n := s.Node(p.Node)
 	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.IsOfAnother(n) })
 }
 
 // mayBeOfAnotherMachine is ofAnotherMachine for a Node that names no machine yet, or for several machines
 // with the same systemUUID: the boot differs although the earlier boot is not over.
-func mayBeOfAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func mayBeOfAnotherMachine(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	n := s.Node(p.Node)
 	return n != nil && slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool {
 		return b.SystemUUID != "" && (b.SystemUUID != n.SystemUUID || b.BootID != "" && n.BootID != "" && b.BootID != n.BootID)

@@ -37,11 +37,11 @@ func finds(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{disk} }
 
 // For an unknown volume moorage-node's report of the very boot counts. Without it the use is unknown.
 func TestUsageInDoubt(t *testing.T) {
-	left := func(p *ledger.NodeVolume) { p.Left = true }
+	left := func(p *ledger.VolumeOnNode) { p.Left = true }
 	for name, test := range map[string]struct {
 		arbiter Arbiter
 		facts   []ledger.Event
-		change  func(*ledger.NodeVolume)
+		change  func(*ledger.VolumeOnNode)
 		want    usage
 	}{
 		"it finds nothing":                   {Arbiter{}, inDoubt(says()), nil, usageNone},
@@ -58,7 +58,7 @@ func TestUsageInDoubt(t *testing.T) {
 		"the kubelet has not reported":       {Arbiter{}, []ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "w2", false }), madeAt("well")}, nil, usageUnknown},
 		"its Node is gone":                   {Arbiter{}, []ledger.Event{madeAt("well"), ledger.NodeGone{Name: "well"}}, nil, usageUnknown},
 		"a rule of force is over":            {Arbiter{}, []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder)}, nil, usageFenced},
-		"somebody has asked, and it finds":   {Arbiter{}, []ledger.Event{madeAt("well"), nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "w2", "b" }), says(finds, func(w *ledger.NodeWord) { w.Looked = 1 })}, func(p *ledger.NodeVolume) { p.Proof.Look = 1 }, usageStaged},
+		"somebody has asked, and it finds":   {Arbiter{}, []ledger.Event{madeAt("well"), nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "w2", "b" }), says(finds, func(w *ledger.NodeWord) { w.Looked = 1 })}, func(p *ledger.VolumeOnNode) { p.Proof.Look = 1 }, usageStaged},
 		"nobody has asked, and it has found": {Arbiter{}, []ledger.Event{madeAt("well"), nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "w2", "b" }), says(finds, func(w *ledger.NodeWord) { w.Looked = 1 })}, nil, usageNone},
 	} {
 		p := plannerOf(t, test.arbiter, "", ledger.Hold{}, test.facts...)
@@ -75,23 +75,23 @@ func TestUsageInDoubt(t *testing.T) {
 // moorage-node can tell of an unknown volume only at its possible machine and boot, if there is a
 // VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
 func TestCouldLook(t *testing.T) {
-	none := func(*ledger.Volume, *ledger.NodeVolume) {}
+	none := func(*ledger.Volume, *ledger.VolumeOnNode) {}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	for name, test := range map[string]struct {
 		arbiter Arbiter
 		hold    ledger.Hold
 		facts   []ledger.Event
-		change  func(*ledger.Volume, *ledger.NodeVolume)
+		change  func(*ledger.Volume, *ledger.VolumeOnNode)
 		want    bool
 	}{
 		"it can":                       {Arbiter{}, ledger.Hold{}, inDoubt(), none, true},
 		"beside another controller":    {Arbiter{Cooperative: true}, ledger.Hold{}, inDoubt(), none, false},
 		"the node is not Ready":        {Arbiter{}, ledger.Hold{}, inDoubt(again(silent, func(n *ledger.NodeState) { n.Version = "8" })), none, false},
 		"nothing is in doubt":          {Arbiter{}, ledger.Hold{}, []ledger.Event{nodeAs("well", ofMachine("m", "b")), madeAt("well")}, none, false},
-		"it may have been left there":  {Arbiter{}, ledger.Hold{}, inDoubt(), func(_ *ledger.Volume, p *ledger.NodeVolume) { p.Left = true }, false},
+		"it may have been left there":  {Arbiter{}, ledger.Hold{}, inDoubt(), func(_ *ledger.Volume, p *ledger.VolumeOnNode) { p.Left = true }, false},
 		"another machine is there":     {Arbiter{}, ledger.Hold{}, inDoubt(again(ofMachine("z", "b"), func(n *ledger.NodeState) { n.Version = "8" })), none, false},
 		"the hold tells of that boot":  {Arbiter{}, ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, []ledger.Event{again(), madeAt("well")}, none, true},
-		"it needs no attachment":       {Arbiter{}, ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, []ledger.Event{again(), madeAt("well")}, func(v *ledger.Volume, _ *ledger.NodeVolume) { v.ID = iscsi }, false},
+		"it needs no attachment":       {Arbiter{}, ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, []ledger.Event{again(), madeAt("well")}, func(v *ledger.Volume, _ *ledger.VolumeOnNode) { v.ID = iscsi }, false},
 		"it is not attached":           {Arbiter{}, ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, []ledger.Event{again(), dataAt("q", "well", ledger.PodLive)}, none, false},
 		"attached by somebody else":    {Arbiter{}, ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}, []ledger.Event{again(), ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}}, none, false},
 		"the hold tells of no machine": {Arbiter{}, ledger.Hold{NodeUID: "w", BootID: "b"}, []ledger.Event{again(), madeAt("well")}, none, false},
@@ -136,5 +136,5 @@ func TestOfAnotherMachine(t *testing.T) {
 
 // isUnknown says whether a volume is unknown at a node.
 func isUnknown(s ledger.Snapshot, v ledger.VolumeID, n ledger.NodeName) bool {
-	return s.IsUnknown(s.Volume(v), s.Volume(v).NodeVolume(n))
+	return s.IsUnknown(s.Volume(v), s.Volume(v).OnNode(n))
 }

@@ -28,7 +28,7 @@ type evaluation struct {
 }
 
 // blocks says whether another user keeps an exclusive volume from the request.
-func (w evaluation) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool {
+func (w evaluation) blocks(v *ledger.Volume, p *ledger.VolumeOnNode, u ledger.User) bool {
 	if w.request.owns(u) {
 		return false
 	}
@@ -78,8 +78,8 @@ func (r Request) mayFollowMigration() bool { return r.ofPod() || r.Type.SharesVo
 
 // underMigration says whether a live migration may have a volume at a second node. Fit says at which node.
 func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
-	for i := range v.NodeVolumes {
-		if migratesTo(s, v, &v.NodeVolumes[i]) {
+	for i := range v.OnNodes {
+		if migratesTo(s, v, &v.OnNodes[i]) {
 			return true
 		}
 	}
@@ -94,12 +94,12 @@ func (w evaluation) target(v *ledger.Volume) bool {
 		return false
 	}
 	here, elsewhere := w.request.Type.SharesVolume(), false
-	for i := range v.NodeVolumes {
-		if v.NodeVolumes[i].OnlyAsked { // no ticket there has a promise
+	for i := range v.OnNodes {
+		if v.OnNodes[i].OnlyAsked { // no ticket there has a promise
 			continue
 		}
-		for _, u := range v.NodeVolumes[i].Users {
-			n := v.NodeVolumes[i].Node
+		for _, u := range v.OnNodes[i].Users {
+			n := v.OnNodes[i].Node
 			if w.request.owns(u) || !migrating(w.snapshot, v, u) {
 				continue
 			}
@@ -114,8 +114,8 @@ func (w evaluation) target(v *ledger.Volume) bool {
 // node and two more.
 func (w evaluation) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
 	var reasons []Reason
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		for _, u := range p.Users {
 			if p.Node != w.node && !w.request.owns(u) && migrating(w.snapshot, v, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
@@ -166,14 +166,14 @@ func (w evaluation) free(v *ledger.Volume, need Need) []Reason {
 // holders' node, or a pod that is bound to such a node and waits for the holders. A ticket granted
 // elsewhere may be promised the volume, and is told first that it is not.
 func (w evaluation) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
-	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
+	rooted := a != ledger.AccessPod && w.lives(v, v.OnNode(w.node))
 	has := w.has(v)
 	for _, reason := range alone(w.snapshot, v, w.node, w.now) {
 		reason.Claim = need.Name
 		reasons = append(reasons, reason)
 	}
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		if p.Node == w.node && a != ledger.AccessPod {
 			continue
 		}
@@ -208,7 +208,7 @@ func (w evaluation) others(v *ledger.Volume, a ledger.Access, need Need, code le
 }
 
 // lets says whether a ticket at a place lets go of the volume for the request. The volume is then detached.
-func (w evaluation) lets(p *ledger.NodeVolume) bool {
+func (w evaluation) lets(p *ledger.VolumeOnNode) bool {
 	return w.yielded && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && yields(w.snapshot, u, w.request)
 	})
@@ -216,7 +216,7 @@ func (w evaluation) lets(p *ledger.NodeVolume) bool {
 
 // unawaited says whether kube-controller-manager would attach a volume elsewhere before its detach from a
 // node: Moorage attached it in Cooperative mode for a ticket.
-func unawaited(p *ledger.NodeVolume) bool {
+func unawaited(p *ledger.VolumeOnNode) bool {
 	va := p.Own()
 	return va != nil && va.Cooperative && !p.Reported
 }
@@ -232,13 +232,13 @@ func reserved(s ledger.Snapshot, u ledger.User) bool {
 // only the users of this node have it.
 func (w evaluation) has(v *ledger.Volume) ledger.NodeName {
 	if at := hold(v).Node; at != "" {
-		if w.lives(v, v.NodeVolume(at)) {
+		if w.lives(v, v.OnNode(at)) {
 			return at
 		}
 		return ""
 	}
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		if (p.HasAttachments() || p.Reported) && w.lives(v, p) {
 			return p.Node
 		}
@@ -269,13 +269,13 @@ func (w evaluation) heldBack(v *ledger.Volume, need Need) []Reason {
 }
 
 // lives says whether another user has an exclusive volume at a node and will stay.
-func (w evaluation) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
+func (w evaluation) lives(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return p != nil && slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return claimStateOf(w.snapshot, u) == active && w.blocks(v, p, u)
 	})
 }
 
-func (w evaluation) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
+func (w evaluation) heldBy(v *ledger.Volume, p *ledger.VolumeOnNode, u ledger.User, name string, code ledger.Code) Reason {
 	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
 		reason.Detail = onlyPromised
@@ -315,8 +315,8 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 	return false
 }
 
-// foreign says whether the NodeVolume's only attachments have names that Moorage would not give them.
-func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn() }
+// foreign says whether the VolumeOnNode's only attachments have names that Moorage would not give them.
+func foreign(p *ledger.VolumeOnNode) bool { return p.HasAttachments() && !p.HasOwn() }
 
 // access returns how many nodes or pods a volume may serve. If the hold gives the volume to one node, pods
 // that name the volume inline can't share it.
@@ -340,7 +340,7 @@ func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 // told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods. need is the
 // request's own access mode: it counts for a volume that is at no node and has no other user.
 func told(v *ledger.Volume, need ledger.Access) ledger.Access {
-	if v != nil && v.ID.IsReal() && (v.Access != ledger.AccessUnknown || len(v.NodeVolumes) > 0) {
+	if v != nil && v.ID.IsReal() && (v.Access != ledger.AccessUnknown || len(v.OnNodes) > 0) {
 		return v.Access
 	}
 	return need
@@ -354,7 +354,7 @@ func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !v.OnlyInline() || hold(v).Node == "" {
 		return false
 	}
-	place := v.NodeVolume(hold(v).Node)
+	place := v.OnNode(hold(v).Node)
 	return place != nil && (place.OccupiesSlot() || place.WithoutAttachment() ||
 		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
 }
@@ -400,8 +400,8 @@ func Arrives(s ledger.Snapshot, v *ledger.Volume) bool {
 		return false
 	}
 	awaited := false
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		place := &v.OnNodes[i]
 		switch va := place.Own(); {
 		case !ready(s.Node(place.Node)) || !slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(s, u) == active }):
 			if place.HasAttachments() || place.Reported {

@@ -19,7 +19,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	if broken := need.broken(s, v); len(broken) > 0 {
 		return refuse(broken)
 	}
-	place := v.NodeVolume(n)
+	place := v.OnNode(n)
 	if v == nil || !v.ID.IsReal() || place == nil {
 		return refuse([]Reason{{Code: undecided(s, need, place, n), Volume: need.Volume, Claim: need.Name, Node: n}})
 	}
@@ -41,11 +41,11 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	p := a.planner(s, v, now)
 	p.hold = h
 	for _, n := range []ledger.NodeName{p.hold.Node, p.hold.Next.Node} {
-		if place := v.NodeVolume(n); h.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
+		if place := v.OnNode(n); h.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
 			return Reason{Code: NodeFenced, Volume: v.ID, Claim: claimOf(s, v), Node: n}, true
 		}
 	}
-	place := v.NodeVolume(p.hold.Node)
+	place := v.OnNode(p.hold.Node)
 	if p.hold.Node == ledger.Detached {
 		place = nil // only its holder keeps it there
 	}
@@ -63,7 +63,7 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 
 // undecided is the reason of a need without a volume at a node yet: it waits for the grant, then for the
 // provisioner. A pod whose Node does not exist gets neither.
-func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.NodeName) ledger.Code {
+func undecided(s ledger.Snapshot, need Need, place *ledger.VolumeOnNode, n ledger.NodeName) ledger.Code {
 	lives := func(u ledger.User) bool { return claimStateOf(s, u) == active }
 	switch node := s.Node(n); {
 	case need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives):
@@ -75,7 +75,7 @@ func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.
 }
 
 // missing says what a place lacks before its volume may be mounted.
-func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) []Reason {
+func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, now time.Time) []Reason {
 	p := a.planner(s, v, now)
 	p.hold = p.asHeld()
 	reason := Reason{Volume: v.ID, Node: place.Node}
@@ -85,7 +85,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 		return []Reason{reason}
 	}
 	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
-		if holder := v.NodeVolume(p.hold.Node); holder != nil {
+		if holder := v.OnNode(p.hold.Node); holder != nil {
 			stuck := stuckAt(a, s, v, holder, now)
 			if was := holder.Own(); stuck.Code == Detaching && p.attachedAnew(holder, was) && !was.AttachError.IsZero() {
 				stuck = failedAttach(s, v, was) // the volume was left there, and can't be detached before
@@ -121,7 +121,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 // notBegun is why no attachment exists although nothing prevents it: the hold gives the controller's
 // reason, or does not give the volume to the node. The code is Attaching only if the attachment is the
 // controller's next write.
-func (p *planning) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
+func (p *planning) notBegun(place *ledger.VolumeOnNode, reason Reason) Reason {
 	reason.Code = Attaching
 	h := p.hold
 	switch {

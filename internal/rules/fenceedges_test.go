@@ -46,16 +46,16 @@ func TestFenceGetsItsLease(t *testing.T) {
 		v := s.Volume(id)
 		want := test.old
 		want.Renewed = test.want
-		place := v.NodeVolume("dead")
+		place := v.OnNode("dead")
 		if place == nil {
-			place = &ledger.NodeVolume{Node: "dead"}
+			place = &ledger.VolumeOnNode{Node: "dead"}
 		}
 		if got := (Arbiter{}).planner(s, v, auditTime).withLease(test.old, s.Node("dead"), place); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
 	s, v, _ := concerned(t, "", "", ledger.Hold{})
-	if got := (Arbiter{}).planner(s, v, auditTime).withLease(fence, nil, v.NodeVolume("dead")); got != fence {
+	if got := (Arbiter{}).planner(s, v, auditTime).withLease(fence, nil, v.OnNode("dead")); got != fence {
 		t.Errorf("of a node that nobody knows: %+v", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestFenceBeforeANewAttachment(t *testing.T) {
 		})
 		p := Arbiter{}.planner(s, v, auditTime)
 		p.hold = *v.Hold
-		if got := p.mayCreate(s.Node("well"), v.NodeVolume("well")); got != test.want {
+		if got := p.mayCreate(s.Node("well"), v.OnNode("well")); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -189,7 +189,7 @@ func TestAwaitFence(t *testing.T) {
 		l.Apply(auditTime, ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true})
 	})
 	p := Arbiter{}.planner(s, v, auditTime)
-	if p.awaitFence(v.NodeVolume("well")); !p.plan.Recheck.Equal(auditTime.Add(10 * time.Minute)) {
+	if p.awaitFence(v.OnNode("well")); !p.plan.Recheck.Equal(auditTime.Add(10 * time.Minute)) {
 		t.Errorf("looked at again at %s, want when the node is fenced by time", p.plan.Recheck)
 	}
 }

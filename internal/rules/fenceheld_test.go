@@ -86,7 +86,7 @@ func TestFenceOfANode(t *testing.T) {
 			v := s.Volume(fencedVolume)
 			p := Arbiter{}.planner(s, v, auditTime)
 			p.hold = *v.Hold
-			f, needed := p.fence(*v.Hold, v.NodeVolume("dead"))
+			f, needed := p.fence(*v.Hold, v.OnNode("dead"))
 			if needed != test.needed || needed && f != test.want {
 				t.Errorf("needed: %t, %+v\nwant %t, %+v", needed, f, test.needed, test.want)
 			}
@@ -135,7 +135,7 @@ func TestFenceOfADoubt(t *testing.T) {
 				t.Fatalf("doubted: %t", !test.trusted)
 			}
 			v := s.Volume(fencedVolume)
-			place := v.NodeVolume("dead")
+			place := v.OnNode("dead")
 			p := Arbiter{}.planner(s, v, auditTime)
 			p.hold = *v.Hold
 			f, needed := p.unknownFence(test.old, s.Node("dead"), place, place.Own())
@@ -172,7 +172,7 @@ func TestFenceIsWrittenFirst(t *testing.T) {
 	} {
 		s, _, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Transitions: 1, Fences: test.fences}, test.facts)
 		v := s.Volume(fencedVolume)
-		place := v.NodeVolume("dead")
+		place := v.OnNode("dead")
 		if got := (Arbiter{}).planner(s, v, auditTime).fenceWritten(place, place.Own(), test.rule); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -185,12 +185,12 @@ func TestAttachedAt(t *testing.T) {
 	if attachedAt(nil) {
 		t.Error("nowhere")
 	}
-	for want, place := range map[bool]ledger.NodeVolume{false: {InUse: true, Users: []ledger.User{{Pod: "p"}}}, true: {Reported: true}} {
+	for want, place := range map[bool]ledger.VolumeOnNode{false: {InUse: true, Users: []ledger.User{{Pod: "p"}}}, true: {Reported: true}} {
 		if got := attachedAt(&place); got != want {
 			t.Errorf("%+v: %t", place, got)
 		}
 	}
-	if !attachedAt(&ledger.NodeVolume{Sent: true}) {
+	if !attachedAt(&ledger.VolumeOnNode{Sent: true}) {
 		t.Error("not where a creation is under way")
 	}
 }
@@ -215,7 +215,7 @@ func TestFenceNamesTheNode(t *testing.T) {
 		})
 		test.want.Node, test.want.Rule = "dead", OutOfService
 		p := Arbiter{}.planner(s, v, auditTime)
-		place := &ledger.NodeVolume{Node: "dead", InUse: true}
+		place := &ledger.VolumeOnNode{Node: "dead", InUse: true}
 		if got := p.newFence(s.Node("dead"), place, nil, OutOfService); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
@@ -251,7 +251,7 @@ func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	})
 	v := s.Volume(fencedVolume)
 	p := Arbiter{Cooperative: true}.planner(s, v, auditTime)
-	place := v.NodeVolume("dead")
+	place := v.OnNode("dead")
 	p.detachUnreported(s.Node("dead"), place, place.Own())
 	if len(p.plan.Steps) > 0 || !p.plan.Recheck.Equal(auditTime.Add(DefaultAfterPodGone)) {
 		t.Errorf("planned %+v, looked at again at %s", p.plan.Steps, p.plan.Recheck)

@@ -12,13 +12,13 @@ import (
 // shared volume this needs a rule that relies on the unpublish.
 func TestFenceIsKept(t *testing.T) {
 	by := func(rule string) func(*ledger.Fence) { return func(f *ledger.Fence) { f.Rule = rule } }
-	same := func(*ledger.NodeVolume) {}
+	same := func(*ledger.VolumeOnNode) {}
 	lives := []ledger.Event{dataAt("q", "dead", ledger.PodLive)}
 	for name, test := range map[string]struct {
 		old    ledger.Fence
 		heldAt ledger.NodeName // in the planned hold
 		facts  []ledger.Event
-		change func(*ledger.NodeVolume)
+		change func(*ledger.VolumeOnNode)
 		want   bool
 	}{
 		"it has gone":                     {takenFrom(), "well", nil, same, true},
@@ -26,8 +26,8 @@ func TestFenceIsKept(t *testing.T) {
 		"in another outage":               {takenFrom(ofAnotherTime), "well", nil, same, false},
 		"of another Node":                 {takenFrom(ofAnotherNode), "well", nil, same, false},
 		"it is attached anew":             {takenFrom(), "well", []ledger.Event{atDead("z", false)}, same, false},
-		"it is in volumesAttached":        {takenFrom(), "well", nil, func(p *ledger.NodeVolume) { p.Reported = true }, false},
-		"its creation is sent":            {takenFrom(), "well", nil, func(p *ledger.NodeVolume) { p.Sent = true }, false},
+		"it is in volumesAttached":        {takenFrom(), "well", nil, func(p *ledger.VolumeOnNode) { p.Reported = true }, false},
+		"its creation is sent":            {takenFrom(), "well", nil, func(p *ledger.VolumeOnNode) { p.Sent = true }, false},
 		"shared, by the taint":            {takenFrom(), "well", []ledger.Event{sharedDisk}, same, false},
 		"shared, the machine is off":      {takenFrom(by(NodeShutdown)), "well", []ledger.Event{sharedDisk}, same, true},
 		"shared, it was unpublished":      {takenFrom(by(UnpublishFences)), "well", []ledger.Event{sharedDisk}, same, true},
@@ -74,7 +74,7 @@ func TestFenceWrittenFor(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: test.fences}, atDead("a", false))
 		place := p.at("dead")
 		if !test.attached {
-			place = &ledger.NodeVolume{Node: "dead"}
+			place = &ledger.VolumeOnNode{Node: "dead"}
 		}
 		if got := p.fenceWritten(place, place.Own(), test.rule); got != test.want {
 			t.Errorf("%s: %t", name, got)
@@ -129,7 +129,7 @@ func TestFenceNamesWhatIsKnown(t *testing.T) {
 		"it is there, and not held":           {"third", node("w", true), ofNode, 40},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{NodeUID: "h", SystemUUID: "m", BootID: "b"})
-		f := p.newFence(test.n, &ledger.NodeVolume{Node: test.at}, nil, "")
+		f := p.newFence(test.n, &ledger.VolumeOnNode{Node: test.at}, nil, "")
 		if got := [3]string{f.NodeUID, f.SystemUUID, f.BootID}; got != test.want || f.Since != test.since || (f.Renewed == 7) != (test.since == 40) || f.Node != test.at {
 			t.Errorf("%s: %+v", name, f)
 		}

@@ -31,21 +31,21 @@ func ofANodeUnknown(f *ledger.Fence) { f.Node = "unknown" }
 func TestMountOfBefore(t *testing.T) {
 	none := func(*ledger.NodeState) {}
 	noBoot := func(n *ledger.NodeState) { n.BootID = "" }
-	place := func(uid string, change func(*ledger.NodeVolume)) func(*ledger.Volume) *ledger.NodeVolume {
-		return func(v *ledger.Volume) *ledger.NodeVolume {
-			p := *v.NodeVolume("dead")
+	place := func(uid string, change func(*ledger.VolumeOnNode)) func(*ledger.Volume) *ledger.VolumeOnNode {
+		return func(v *ledger.Volume) *ledger.VolumeOnNode {
+			p := *v.OnNode("dead")
 			change(&p)
 			return &p
 		}
 	}
-	nowhere := func(*ledger.Volume) *ledger.NodeVolume { return nil }
-	there := place("", func(*ledger.NodeVolume) {})
-	reported := place("", func(p *ledger.NodeVolume) { p.Reported = true })
+	nowhere := func(*ledger.Volume) *ledger.VolumeOnNode { return nil }
+	there := place("", func(*ledger.VolumeOnNode) {})
+	reported := place("", func(p *ledger.VolumeOnNode) { p.Reported = true })
 	for name, test := range map[string]struct {
 		old   ledger.Fence
 		boot  func(*ledger.NodeState)
 		facts []ledger.Event
-		place func(*ledger.Volume) *ledger.NodeVolume
+		place func(*ledger.Volume) *ledger.VolumeOnNode
 		want  bool
 	}{
 		"taken":                              {takenFrom(), none, nil, there, true},
@@ -371,7 +371,7 @@ func TestFenceOfWhatIsInUse(t *testing.T) {
 		"nobody knows the node": {nil, false, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{})
-		if got := p.newFence(test.n, &ledger.NodeVolume{Node: "third", InUse: test.used}, nil, ""); got.InUse != test.want {
+		if got := p.newFence(test.n, &ledger.VolumeOnNode{Node: "third", InUse: test.used}, nil, ""); got.InUse != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -431,7 +431,7 @@ func TestFenceIsCompletedByTheLease(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "dead", hold, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
 		old := test.old
 		old.Renewed = 0
-		place := &ledger.NodeVolume{Node: "dead", InUse: true}
+		place := &ledger.VolumeOnNode{Node: "dead", InUse: true}
 		if got := p.withLease(old, p.snapshot.Node("dead"), place); got.Renewed != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}

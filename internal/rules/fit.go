@@ -167,8 +167,8 @@ func (w evaluation) blockedAt(v *ledger.Volume) ledger.NodeName {
 		return n
 	}
 	asked := ledger.NodeName("")
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		if w.lives(v, p) {
 			return p.Node
 		}
@@ -247,7 +247,7 @@ func usersAt(s ledger.Snapshot, n ledger.NodeName) iter.Seq2[string, *ledger.Pod
 			return
 		}
 		for _, id := range node.At() {
-			for _, u := range s.Volume(id).NodeVolume(n).Users {
+			for _, u := range s.Volume(id).OnNode(n).Users {
 				if pod := s.Pod(u.Pod); pod != nil && !yield(u.Pod, pod) {
 					return
 				}

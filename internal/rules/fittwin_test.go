@@ -229,7 +229,7 @@ func (f slowFit) remembered() []ledger.VolumeID {
 	var list []ledger.VolumeID
 	s := f.w.snapshot()
 	for v := range s.Volumes() {
-		if p := v.NodeVolume(f.n); p != nil && p.InUse {
+		if p := v.OnNode(f.n); p != nil && p.InUse {
 			list = append(list, v.ID)
 		}
 	}

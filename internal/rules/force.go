@@ -82,7 +82,7 @@ func (f forcing) sooner(other forcing) forcing {
 func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
 
 // force returns the rule that would detach the volume from a node by force first, and when.
-func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
+func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) forcing {
 	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now)).sooner(former(s, v, p, now))
 }
 
@@ -94,13 +94,13 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	if n == nil || name == ledger.Detached || ready(n) {
 		return forcing{}
 	}
-	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone && !(byUnpublish(f.Rule) && v.NodeVolume(name).MayBeLeft()) {
+	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone && !(byUnpublish(f.Rule) && v.OnNode(name).MayBeLeft()) {
 		return forcing{Rule: f.Rule}
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
 	taint = taint.sooner(fencedBy(s, v, policy.FencedCondition, n, now)).sooner(networkFenced(s, v, policy, n))
 	rule := AfterUnreachable
-	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
+	if policy.UnpublishFences && unpublishCuts(s, v, v.OnNode(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
 	}
 	limit := afterUnreachable(policy)
@@ -116,9 +116,9 @@ func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == Unpu
 // unpublishCuts says whether the unpublish of a volume's attachment leaves nothing of it at a node: there
 // is an attachment to unpublish, or nothing shows the volume there, except the last list of a kubelet from
 // which it was taken this way in this outage. A volume may be left there without an attachment
-// (NodeVolume.Left), have a request in flight, or need no attachment: none of them is unpublished. A driver
+// (VolumeOnNode.Left), have a request in flight, or need no attachment: none of them is unpublished. A driver
 // also can't tell a machine from an earlier one of the same name.
-func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
+func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, n *ledger.Node) bool {
 	switch {
 	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && ofAnotherMachine(s, v, p):
 		return false
@@ -184,7 +184,7 @@ func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n 
 
 // mayBeAtAnother says whether a volume may be mounted at an earlier machine of a node's name.
 func mayBeAtAnother(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) bool {
-	return slices.ContainsFunc(s.Unknown(v, v.NodeVolume(n.Name)), func(b ledger.Boot) bool {
+	return slices.ContainsFunc(s.Unknown(v, v.OnNode(n.Name)), func(b ledger.Boot) bool {
 		return b.SystemUUID != "" && b.SystemUUID != n.SystemUUID
 	})
 }
@@ -199,9 +199,9 @@ func vouched(rule string, n *ledger.Node, since, now time.Time) forcing {
 	return timing{rule, leaseGrace, quiet, false}.run(nil, n, now)
 }
 
-// podGone is the rule of a NodeVolume without users at a node that is not Ready. Its time counts from the
+// podGone is the rule of a VolumeOnNode without users at a node that is not Ready. Its time counts from the
 // moment when both hold.
-func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
+func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
 	limit := afterPodGone(s, policyOf(s, v))
@@ -226,7 +226,7 @@ func (s Step) Forces() bool {
 // Taken says whether a forced detach in the hold was carried out: the VolumeAttachment is gone or being
 // deleted; without a VolumeAttachment, the node's volumesAttached omits the volume.
 func Taken(v *ledger.Volume, f ledger.Fence) bool {
-	place := v.NodeVolume(f.Node)
+	place := v.OnNode(f.Node)
 	switch {
 	case f.Rule == "":
 		return false
@@ -249,7 +249,7 @@ func Taken(v *ledger.Volume, f ledger.Fence) bool {
 // The present machine is never forced: its kubelet has reported and does not list the volume, and the node
 // has no user of it. Or its Node does not name the volume as attached: then nothing is mounted there, also
 // if a pod waits for it (bars).
-func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
+func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) forcing {
 	n := s.Node(p.Node)
 	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || n.BootID == "" || replaced(n, p.Own()) {
 		return forcing{}
@@ -281,13 +281,13 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 
 // bars says whether an exclusive volume must stay out of a node's volumesAttached: the earlier machine of
 // that name may have it mounted, and the present machine would be a second writer.
-func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return !p.Reported && mayBeOfAnotherMachine(s, v, p) && exclusive(access(s, v, v.Access))
 }
 
 // takeBack plans the detach of a volume from the earlier machine of a node's name, for a user at that node,
 // once a rule of force holds.
-func (p *attachPlan) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
+func (p *attachPlan) takeBack(node *ledger.Node, place *ledger.VolumeOnNode) {
 	f := former(p.snapshot, p.volume, place, p.now)
 	p.awaits(f)
 	va := place.Own()

@@ -168,7 +168,7 @@ func TestPodGone(t *testing.T) {
 			s = s.With(test.dry)
 		}
 		v := s.Volume(disk)
-		f := podGone(s, v, v.NodeVolume("dead"), auditTime.Add(test.after))
+		f := podGone(s, v, v.OnNode("dead"), auditTime.Add(test.after))
 		if (f.Rule == AfterPodGone) != (test.elapsed != never) || f.over() != test.over || test.elapsed != never && f.Elapsed != test.elapsed {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -390,15 +390,15 @@ func TestOthers(t *testing.T) {
 func TestOutageOfANodeThatHasGone(t *testing.T) {
 	before := ledger.Hold{Force: &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x"}}
 	f := forcing{Rule: AfterPodGone, Elapsed: 70 * time.Second, Left: time.Minute, Step: 30 * time.Second}
-	place := &ledger.NodeVolume{Node: "dead"}
+	place := &ledger.VolumeOnNode{Node: "dead"}
 	for name, test := range map[string]struct {
 		hold ledger.Hold
-		at   *ledger.NodeVolume
+		at   *ledger.VolumeOnNode
 		want string
 	}{
 		"it said so":           {before, place, "x"},
 		"it said nothing":      {ledger.Hold{}, place, ""},
-		"it spoke of another":  {before, &ledger.NodeVolume{Node: "third"}, ""},
+		"it spoke of another":  {before, &ledger.VolumeOnNode{Node: "third"}, ""},
 		"it said so of no UID": {ledger.Hold{Force: &ledger.Force{Node: "dead"}}, place, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "dead", test.hold)

@@ -115,8 +115,8 @@ func decideAll(t failer, a rules.Arbiter, s ledger.Snapshot, now time.Time) {
 				t.Fatalf("in Cooperative mode node status and detaches are the other controller's: %+v", step)
 			}
 		}
-		for i := range v.NodeVolumes {
-			a.SafeToDetach(s, v, &v.NodeVolumes[i], now)
+		for i := range v.OnNodes {
+			a.SafeToDetach(s, v, &v.OnNodes[i], now)
 		}
 	}
 	var nodes []ledger.NodeName

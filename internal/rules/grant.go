@@ -107,7 +107,7 @@ func (p *holdPlan) superseded(t *ledger.Ticket, name string) []Reason {
 	if at == t.Node && p.required { // a user with other parameters there
 		return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
 	}
-	follows := ticketAsks(t).mayFollowMigration() && p.migratesTo(p.volume.NodeVolume(t.Node))
+	follows := ticketAsks(t).mayFollowMigration() && p.migratesTo(p.volume.OnNode(t.Node))
 	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !follows
 	if lost {
 		next := p.nextHold(h)
@@ -119,14 +119,14 @@ func (p *holdPlan) superseded(t *ledger.Ticket, name string) []Reason {
 	if h.Next.Node != "" && h.Next.Node != t.Node {
 		at, who = h.Next.Node, h.Next.To
 	} else if lost {
-		at, who = h.Node, p.firstLiving(p.volume.NodeVolume(h.Node))
+		at, who = h.Node, p.firstLiving(p.volume.OnNode(h.Node))
 	}
 	return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
 }
 
 // firstLiving is the first by name of the living users at a node, so that all controllers name the same;
 // zero: none.
-func (p *planning) firstLiving(place *ledger.NodeVolume) (first ledger.Requester) {
+func (p *planning) firstLiving(place *ledger.VolumeOnNode) (first ledger.Requester) {
 	if place == nil {
 		return first
 	}
@@ -156,8 +156,8 @@ func (p *planning) contested(n ledger.NodeName) bool {
 	if !p.exclusive || !p.required || !fenced(p.snapshot, p.volume, n, p.now) {
 		return false
 	}
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
@@ -212,7 +212,7 @@ func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeI
 	if ticketAsks(t).mayFollowMigration() || at == "" || at == t.Node {
 		return nil
 	}
-	if p, holder := a.planner(s, v, now), v.NodeVolume(at); p.exclusive && p.required && holder != nil {
+	if p, holder := a.planner(s, v, now), v.OnNode(at); p.exclusive && p.required && holder != nil {
 		return []Reason{stuckAt(a, s, v, holder, now)}
 	}
 	return nil
@@ -234,7 +234,7 @@ func (p *holdPlan) heldBack(r Request, n ledger.NodeName, name string) (Reason, 
 		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
 	}
 	p.hold = p.nextHold(hold(p.volume))
-	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.NodeVolume(n)) {
+	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.OnNode(n)) {
 		return p.heldElsewhere(name), true
 	}
 	return Reason{}, false
@@ -244,7 +244,7 @@ func (p *holdPlan) heldBack(r Request, n ledger.NodeName, name string) (Reason, 
 // on the fence waits until that ticket is told to yield: afterwards the end of a fence can't make two
 // holders.
 func (p *holdPlan) fencedTicket(r Request, n ledger.NodeName) bool {
-	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
+	return slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool {
 		return place.Node != n && fenced(p.snapshot, p.volume, place.Node, p.now) && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 			return p.isGrantee(u) && requester(p.snapshot, u).UID != r.Who.UID
 		})

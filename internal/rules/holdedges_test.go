@@ -80,7 +80,7 @@ func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.H
 	return p
 }
 
-func (p *planner) at(n ledger.NodeName) *ledger.NodeVolume { return p.volume.NodeVolume(n) }
+func (p *planner) at(n ledger.NodeName) *ledger.VolumeOnNode { return p.volume.OnNode(n) }
 
 // Users live at a node if they stay there, except at a fenced node, for a volume without attachments, or if
 // they must yield.

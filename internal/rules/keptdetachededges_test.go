@@ -262,7 +262,7 @@ func TestRemains(t *testing.T) {
 		"taken in another outage, a pod is": {atDead(func(f *ledger.Fence) { f.Since = 39 }), "dead", outage, InUseUnknown},
 	} {
 		p := plannerOf(t, Arbiter{}, "", test.hold, test.facts...)
-		place := &ledger.NodeVolume{Node: test.node}
+		place := &ledger.VolumeOnNode{Node: test.node}
 		if is := p.at(test.node); is != nil {
 			place = is
 		}
@@ -283,16 +283,16 @@ func TestRemains(t *testing.T) {
 func TestMayBeInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
-		place ledger.NodeVolume
+		place ledger.VolumeOnNode
 		want  bool
 	}{
-		"neither":                   {nil, ledger.NodeVolume{Node: "well"}, false},
-		"neither, of a silent node": {[]ledger.Event{nodeAs("well", silent)}, ledger.NodeVolume{Node: "well"}, false},
-		"neither, and it is gone":   {[]ledger.Event{ledger.NodeGone{Name: "well"}}, ledger.NodeVolume{Node: "well"}, false},
-		"listed":                    {nil, ledger.NodeVolume{Node: "well", InUse: true}, true},
-		"held, and not listed":      {nil, ledger.NodeVolume{Node: "well", Held: true}, false},
-		"held, and nobody says":     {[]ledger.Event{ledger.NodeGone{Name: "well"}}, ledger.NodeVolume{Node: "well", Held: true}, true},
-		"listed, out of service":    {[]ledger.Event{nodeAs("well", outOfOrder)}, ledger.NodeVolume{Node: "well", InUse: true}, false},
+		"neither":                   {nil, ledger.VolumeOnNode{Node: "well"}, false},
+		"neither, of a silent node": {[]ledger.Event{nodeAs("well", silent)}, ledger.VolumeOnNode{Node: "well"}, false},
+		"neither, and it is gone":   {[]ledger.Event{ledger.NodeGone{Name: "well"}}, ledger.VolumeOnNode{Node: "well"}, false},
+		"listed":                    {nil, ledger.VolumeOnNode{Node: "well", InUse: true}, true},
+		"held, and not listed":      {nil, ledger.VolumeOnNode{Node: "well", Held: true}, false},
+		"held, and nobody says":     {[]ledger.Event{ledger.NodeGone{Name: "well"}}, ledger.VolumeOnNode{Node: "well", Held: true}, true},
+		"listed, out of service":    {[]ledger.Event{nodeAs("well", outOfOrder)}, ledger.VolumeOnNode{Node: "well", InUse: true}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		test.place.Users = []ledger.User{{Pod: "q"}} // no time of the policy runs

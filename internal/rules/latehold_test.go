@@ -73,7 +73,7 @@ func TestTakeOverWithALateHold(t *testing.T) {
 			for _, fault := range s.broken() {
 				t.Errorf("%s\n%s", fault, did)
 			}
-			if p := s.snapshot().Volume(v).NodeVolume("worker-1"); !p.HasOwn() || !s.snapshot().IsUnknown(s.snapshot().Volume(v), p) {
+			if p := s.snapshot().Volume(v).OnNode("worker-1"); !p.HasOwn() || !s.snapshot().IsUnknown(s.snapshot().Volume(v), p) {
 				t.Errorf("the kubelet is believed: %s", did)
 			}
 		})

@@ -72,7 +72,7 @@ run
 show volume=pv-1
 plan volume=pv-1
 `)
-	if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-1"); p.HasAttachments() {
+	if p := s.snapshot().Volume(s.volumeNamed("pv-1")).OnNode("worker-1"); p.HasAttachments() {
 		t.Error("a day later its VolumeAttachment is still there, which nobody will ever attach, and so its PersistentVolume never goes")
 	}
 }

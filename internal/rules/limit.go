@@ -134,7 +134,7 @@ func (w evaluation) fresh(driver string) (fresh, missing int32) {
 		if need.Volume.Driver != driver || !need.TakesSlot() {
 			continue
 		}
-		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
+		p := w.snapshot.Volume(need.Volume).OnNode(w.node)
 		switch {
 		case w.queue != nil && w.queue.slots.given[need.Volume]: // with an earlier user in rank
 		case !w.takes(need.Volume, p):
@@ -147,18 +147,18 @@ func (w evaluation) fresh(driver string) (fresh, missing int32) {
 	return fresh, missing
 }
 
-func (w evaluation) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
+func (w evaluation) takes(v ledger.VolumeID, p *ledger.VolumeOnNode) bool {
 	if w.queue == nil {
 		return p.TakesSlot()
 	}
 	return w.queue.slots.takes(v, p)
 }
 
-// confirmed says whether a NodeVolume has a slot that is not the request's: by its attachment or
+// confirmed says whether a VolumeOnNode has a slot that is not the request's: by its attachment or
 // volumesAttached, or by another user that stays. The kubelet's volumesInUse is not enough: it also lists
 // volumes that its pods wait for, and others may have got their slots since. Pending tickets have their
 // slots only while there are enough; otherwise a request that joins a ticket is refused with it.
-func (w evaluation) confirmed(p *ledger.NodeVolume, driver string) bool {
+func (w evaluation) confirmed(p *ledger.VolumeOnNode, driver string) bool {
 	if p.OccupiesSlotWithoutUse() {
 		return true
 	}
@@ -195,7 +195,7 @@ func (w evaluation) tryout(node *ledger.Node, driver string) int32 {
 		}
 	}
 	for _, v := range w.leavers(node) {
-		p := w.snapshot.Volume(v).NodeVolume(w.node)
+		p := w.snapshot.Volume(v).OnNode(w.node)
 		if v.Driver == driver && p.TakesSlot() && !kept[v] && w.vacant(p) {
 			kept[v] = true // counted
 			change--
@@ -216,7 +216,7 @@ func (w evaluation) added(uid, driver string, kept map[ledger.VolumeID]bool) int
 			continue
 		}
 		kept[need.Volume] = true
-		if !w.snapshot.Volume(need.Volume).NodeVolume(w.node).TakesSlot() {
+		if !w.snapshot.Volume(need.Volume).OnNode(w.node).TakesSlot() {
 			change++
 		}
 	}
@@ -237,10 +237,10 @@ func (w evaluation) leavers(node *ledger.Node) []ledger.VolumeID {
 	return list
 }
 
-// vacant says whether a NodeVolume that the request does not need would come free: all its users are the
+// vacant says whether a VolumeOnNode that the request does not need would come free: all its users are the
 // request's own, taken away by a dry run, or wait without a slot. Its attachment goes with its last user,
 // in time; a preemption may count on that.
-func (w evaluation) vacant(p *ledger.NodeVolume) bool {
+func (w evaluation) vacant(p *ledger.VolumeOnNode) bool {
 	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {
 		st := claimStateOf(w.snapshot, u)

@@ -99,8 +99,8 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 // can't have it here. At this node evaluation.contends counts a ticket that was not told yet why it waits.
 func (q *Queue) firstElsewhereOf(w evaluation, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		elsewhere := p.Node != q.node && (exclusive || p.Node == ledger.Detached || q.node == ledger.Detached)
 		onePod := p.Node == q.node && access(q.snapshot, v, need.Access) == ledger.AccessPod
 		for _, u := range p.Users {
@@ -165,8 +165,8 @@ func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now t
 		if v == nil || !s.AttachRequired(v.ID.Driver) {
 			continue
 		}
-		for i := range v.NodeVolumes {
-			p := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			p := &v.OnNodes[i]
 			for _, u := range p.Users {
 				keeps := p.Node != n && exclusive(access(s, v, need.Access)) || p.Node == n && parametersOf(s, u) != r.Parameters || p.Node == ledger.Detached
 				if keeps && claimStateOf(s, u) == active && yields(s, u, r) && w.blocks(v, p, u) && !slices.Contains(list, u.Ticket) {

@@ -60,8 +60,8 @@ type CutMachine struct {
 	NodeUID            string
 	SystemUUID, BootID string // empty: its kubelet had not reported it
 	// Look is the number with which its moorage-node was asked to look, after the node was Ready again; 0:
-	// not asked. LookSince is the node's ReadySince then, and LookWord the UID of the NodeVolumes: after
-	// another outage, or from another NodeVolumes, the answer does not count.
+	// not asked. LookSince is the node's ReadySince then, and LookWord the UID of the NodeMountReport: after
+	// another outage, or from another NodeMountReport, the answer does not count.
 	Look, LookSince int64
 	LookWord        string
 }

@@ -97,7 +97,7 @@ func TestMayUnfenceMachine(t *testing.T) {
 		"it can be asked":                      {cut, word(), 0, AskBeforeUnfencing},
 		"never asked, by all else":             {was(func(m *CutMachine) { m.LookSince, m.LookWord = 40, "word" }), word(hasLooked), 0, AskBeforeUnfencing},
 		"asked in another outage":              {was(func(m *CutMachine) { m.Look, m.LookSince, m.LookWord = 1, 39, "word" }), word(hasLooked), 0, AskBeforeUnfencing},
-		"its NodeVolumes was made again":       {was(func(m *CutMachine) { m.Look, m.LookSince, m.LookWord = 1, 40, "before" }), word(hasLooked), 0, AskBeforeUnfencing},
+		"its NodeMountReport was made again":   {was(func(m *CutMachine) { m.Look, m.LookSince, m.LookWord = 1, 40, "before" }), word(hasLooked), 0, AskBeforeUnfencing},
 		"it has looked, and finds nothing":     {asked1, word(hasLooked), 0, MayUnfence},
 		"it has not looked":                    {asked1, word(asked), 0, StaysFenced},
 		"it finds a volume of the driver":      {asked1, word(hasLooked, finds), 0, StaysFenced},

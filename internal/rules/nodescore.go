@@ -40,7 +40,7 @@ func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights W
 }
 
 func near(s ledger.Snapshot, need Need, n ledger.NodeName, w Weights) int64 {
-	p := s.Volume(need.Volume).NodeVolume(n)
+	p := s.Volume(need.Volume).OnNode(n)
 	switch {
 	case p == nil:
 		return 0
@@ -65,7 +65,7 @@ func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
 		return w.Balance
 	}
 	used := state.Taken()
-	if !s.Volume(need.Volume).NodeVolume(n).TakesSlot() {
+	if !s.Volume(need.Volume).OnNode(n).TakesSlot() {
 		used++
 	}
 	return w.Balance * int64(max(0, limit-used)) / int64(limit)

@@ -130,7 +130,7 @@ func TestKeptOutageNamesItsNode(t *testing.T) {
 		force := ledger.Force{Rule: AfterPodGone, Node: test.earlier, NodeUID: "before"}
 		l.Apply(auditTime, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", Node: "n1", Force: &force}})
 		f := forcing{Rule: AfterPodGone, Elapsed: 90 * time.Second, Left: time.Minute, Limit: 6 * time.Minute, Step: 30 * time.Second}
-		if got := outage(l.Snapshot().Volume(disk), &ledger.NodeVolume{Node: "n1"}, test.node, f); got.NodeUID != test.want || got.Node != "n1" {
+		if got := outage(l.Snapshot().Volume(disk), &ledger.VolumeOnNode{Node: "n1"}, test.node, f); got.NodeUID != test.want || got.Node != "n1" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

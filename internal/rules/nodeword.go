@@ -72,12 +72,12 @@ func saysNothing(n *ledger.Node, v ledger.VolumeID, now time.Time) bool {
 
 // sawNothing says whether a node that can't read everything has looked after the question and not found the
 // volume.
-func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
+func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.VolumeOnNode) bool {
 	return !n.SpeaksOf(v) && n.Looked(p.Proof.Look) && !n.SaysHas(v)
 }
 
 // staged says whether the node found the volume after the question, or had found it before it fell silent.
-func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
+func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) bool {
 	n := s.Node(p.Node)
 	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now)
 }
@@ -86,13 +86,13 @@ func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 // then. Silence takes no knowledge away: the report is of this Node and boot, and no kubelet unmounts such
 // a volume. The volumes that the kubelet knew then are in its own reports since, which count as at an
 // unresponsive node.
-func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, now time.Time) bool {
+func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.VolumeOnNode, now time.Time) bool {
 	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v) && n.Word.Forgot(v)
 }
 
 // oldWord is the detail of StagedAtNode at an unresponsive node.
 const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
-	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeVolumes"
+	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeMountReport"
 
 // lastWord is the detail of StagedAtNode for an unknown volume that the node was not asked about: while its
 // report names the volume it is not asked, so that its silence would go unseen.
@@ -100,7 +100,7 @@ const lastWord = "moorage-node has not been asked since, so that this may be old
 
 // stayingAt completes the reason of a volume that is staged at a node. The detail is the age of a report
 // that is not new.
-func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, reason Reason, now time.Time) Reason {
+func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, reason Reason, now time.Time) Reason {
 	n := s.Node(p.Node)
 	reason.Code = StagedAtNode
 	switch {
@@ -114,13 +114,13 @@ func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, reason
 
 // saidGone says whether the node has looked after the question, has seen everything, and has not found the
 // volume.
-func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	n := s.Node(p.Node)
 	return n.Looked(p.Proof.Look) && n.SpeaksOf(v.ID) && !n.SaysHas(v.ID)
 }
 
 // unsaid says whether moorage-node's report is required, and the node can't give it.
-func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
+func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) bool {
 	return a.requiresWord(v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), v.ID, now)
 }
 
@@ -130,7 +130,7 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 // (otherwise SafeToDetach refuses). A node that can't read everything is asked as well: the volume may be
 // in the readable part. The question is always needed if the report is required, or if the volume
 // is unknown; in that case the node has to look twice.
-func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	unknown := p.isUnknown(place)
 	required := unknown || p.requiresWord(p.volume)
 	switch {
@@ -150,7 +150,7 @@ func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *l
 
 // asksAgain says whether a node that has found nothing of an unknown volume has to look a second time, and
 // plans the question in time.
-func (p *detachPlan) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) asksAgain(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	since := p.snapshot.Vacant(place)
 	left := vacantFor - p.now.Sub(since)
 	switch {
@@ -167,13 +167,13 @@ func (p *detachPlan) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *
 
 // emptied says whether a node has looked twice for an unknown volume since it left volumesAttached, and
 // found nothing. It is no longer unknown then, and the hold must say so before the detach continues.
-func (p *planning) emptied(place *ledger.NodeVolume) bool {
+func (p *planning) emptied(place *ledger.VolumeOnNode) bool {
 	return place.Proof.Again && p.snapshot.IsUnknownHere(p.volume, place) && saidGone(p.snapshot, p.volume, place)
 }
 
 // ask plans a question to a node, or a check when the pause after a refused question ends or the patience
 // does. vacant is set for a second look: since when nothing is there.
-func (p *detachPlan) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, vacant time.Time) {
+func (p *detachPlan) ask(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, vacant time.Time) {
 	if left := askPause(node, p.now); left > 0 {
 		p.recheck(left)
 		if patience := LookPatience - p.now.Sub(node.RefusedSince); patience > 0 {
@@ -188,7 +188,7 @@ func (p *detachPlan) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 
 // askAgain plans the next question to a node that can't be asked, if a volume may not leave it without the
 // answer.
-func (p *detachPlan) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) askAgain(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
 		p.ask(node, place, va, time.Time{})
 	}

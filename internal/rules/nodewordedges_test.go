@@ -150,7 +150,7 @@ func TestUnreadIsNotGone(t *testing.T) {
 	} {
 		l.Apply(time.Unix(1, 0), e)
 	}
-	place := &ledger.NodeVolume{Node: "n"}
+	place := &ledger.VolumeOnNode{Node: "n"}
 	place.Proof.Look = 1
 	if s := l.Snapshot(); saidGone(s, &ledger.Volume{ID: v}, place) || !saidGone(s, &ledger.Volume{ID: other}, place) {
 		t.Error("a record that can't be read counts as gone, or is taken for another volume's")
@@ -319,13 +319,13 @@ func TestAskAfterARefusal(t *testing.T) {
 // A refused question about a volume that needs the answer is followed by another, unless the kubelet keeps
 // the volume there or the node is unresponsive.
 func TestAskAgain(t *testing.T) {
-	used := func(p *ledger.NodeVolume) { p.InUse = true }
-	same := func(*ledger.NodeVolume) {}
+	used := func(p *ledger.VolumeOnNode) { p.InUse = true }
+	same := func(*ledger.VolumeOnNode) {}
 	lists := again(func(n *ledger.NodeState) { n.Version, n.InUse = "8", []ledger.VolumeID{disk} })
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
 		refused bool
-		change  func(*ledger.NodeVolume)
+		change  func(*ledger.VolumeOnNode)
 		want    Action
 	}{
 		"it was refused":                   {machineSpeaks(), true, same, AskNode},
@@ -351,7 +351,7 @@ func TestAskAgain(t *testing.T) {
 			t.Errorf("%s: %+v", name, p.plan.Steps)
 		}
 		p = Arbiter{}.planner(s, &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}, auditTime.Add(time.Minute))
-		if p.askAgain(s.Node("well"), &ledger.NodeVolume{Node: "well"}, nil); len(p.plan.Steps) > 0 {
+		if p.askAgain(s.Node("well"), &ledger.VolumeOnNode{Node: "well"}, nil); len(p.plan.Steps) > 0 {
 			t.Errorf("%s: of a volume without attachments: %+v", name, p.plan.Steps)
 		}
 	}

@@ -560,7 +560,7 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	s.Forgetful = false
 }
 
-// agent starts the moorage-node of a node; "stopped" ends it. "remade": its NodeVolumes was deleted, and it
+// agent starts the moorage-node of a node; "stopped" ends it. "remade": its NodeMountReport was deleted, and it
 // makes another. "prompt": it answers before its question is known to be sent; "slow" ends that. "unread="
 // are PersistentVolumes with a half-written pod record, "torn=" volumes with a half-written staging record.
 func (s *script) agent(a args) {
@@ -644,8 +644,8 @@ func (s *script) show(a args) {
 	if v.Hold != nil {
 		s.trace("hold: node=%s%s", v.Hold.Node, holdText(*v.Hold))
 	}
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments()), len(p.Users),
 			p.Reported, p.InUse || snap.IsUnknown(v, p), p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
 	}

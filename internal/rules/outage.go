@@ -170,7 +170,7 @@ func outageOver(was ledger.Force, n *ledger.Node) bool {
 
 // outage is a VolumeHold's record of a rule's time, in whole seconds as the API has it, from which another
 // process continues.
-func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *ledger.Force {
+func outage(v *ledger.Volume, p *ledger.VolumeOnNode, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
 	if f.over() {
 		kept.Elapsed = f.Limit.Truncate(time.Second)

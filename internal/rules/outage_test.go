@@ -147,7 +147,7 @@ func TestStepsOfARule(t *testing.T) {
 
 // A hold keeps from a rule's time what another leader needs to continue, at the written precision.
 func TestKeptOutage(t *testing.T) {
-	place, f := &ledger.NodeVolume{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Left: 265 * time.Second, Limit: 6 * time.Minute, Step: 30 * time.Second}
+	place, f := &ledger.VolumeOnNode{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Left: 265 * time.Second, Limit: 6 * time.Minute, Step: 30 * time.Second}
 	over := f
 	over.Elapsed, over.Left = 400*time.Second, 0
 	begun := f

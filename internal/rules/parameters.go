@@ -17,7 +17,7 @@ import (
 
 // incompatible lists the users that keep a volume at the request's node from it by other parameters.
 func (w evaluation) incompatible(v *ledger.Volume, need Need) []Reason {
-	place := v.NodeVolume(w.node)
+	place := v.OnNode(w.node)
 	if place == nil || w.node == ledger.Detached {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 	var reasons []Reason
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
-		place := v.NodeVolume(n)
+		place := v.OnNode(n)
 		if place == nil || n == ledger.Detached {
 			continue
 		}
@@ -60,7 +60,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 // told that it is satisfied: later it may be the ticket's own mount.
 func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need, now time.Time) []Reason {
 	v, n := s.Volume(need.Volume), s.Node(t.Node)
-	place := v.NodeVolume(t.Node)
+	place := v.OnNode(t.Node)
 	if t.Parameters == "" || place == nil || !s.AttachRequired(v.ID.Driver) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need
 	return []Reason{reason}
 }
 
-func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, u ledger.User, name string) Reason {
+func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, u ledger.User, name string) Reason {
 	return Reason{
 		Code: IncompatibleParameters, Volume: v.ID, Claim: name, Node: place.Node,
 		Who: requester(s, u), Until: yieldsBy(s.Ticket(u.Ticket)),
@@ -104,7 +104,7 @@ func parametersOf(s ledger.Snapshot, u ledger.User) string {
 
 // displacers are the users at a ticket's own node with other parameters to which it must yield a volume.
 func (p *planning) displacers(t *ledger.Ticket) []ledger.User {
-	place, own := p.volume.NodeVolume(t.Node), ledger.User{Ticket: t.ID}
+	place, own := p.volume.OnNode(t.Node), ledger.User{Ticket: t.ID}
 	if place == nil {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (w evaluation) onlyBehind(node *ledger.Node, driver string) int32 {
 				continue
 			}
 			counted[v] = true
-			if w.isBehind(w.snapshot.Volume(v).NodeVolume(w.node)) {
+			if w.isBehind(w.snapshot.Volume(v).OnNode(w.node)) {
 				behind++
 			}
 		}
@@ -72,7 +72,7 @@ func (w evaluation) onlyBehind(node *ledger.Node, driver string) int32 {
 	return behind
 }
 
-func (w evaluation) isBehind(p *ledger.NodeVolume) bool {
+func (w evaluation) isBehind(p *ledger.VolumeOnNode) bool {
 	return p.TakesSlot() && !p.OccupiesSlot() && !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		if st := claimStateOf(w.snapshot, u); st != requested {
 			return st != noClaim

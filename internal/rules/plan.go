@@ -51,7 +51,7 @@ const (
 	// RetryAttach writes to an attachment, of exactly this UID, with a failed attach: its attacher retries
 	// at once after a change of the object.
 	RetryAttach
-	// AskNode asks a node's moorage-node to look once more, by a higher number in the NodeVolumes of Word,
+	// AskNode asks a node's moorage-node to look once more, by a higher number in the NodeMountReport of Word,
 	// at exactly its version. On success the ledger is told LookAsked.
 	AskNode
 )
@@ -157,8 +157,8 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	if v.HoldUnanswered > 0 {
 		return p.plan // no step relies on a hold that may lack known facts
 	}
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		place := &v.OnNodes[i]
 		switch {
 		case place.Node == ledger.Detached:
 			continue // nothing is there
@@ -188,8 +188,8 @@ func (p *planner) adopted() bool {
 		return true
 	}
 	others := false
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		if place.Sent || place.Left || slices.ContainsFunc(place.Attachments(), func(a *ledger.Attachment) bool { return a.Ours }) {
 			return true
 		}
@@ -203,7 +203,7 @@ func (p *planner) adopted() bool {
 	return !others && hold(p.volume).Node != ""
 }
 
-// outsider says whether a user of a NodeVolume is a pod that has not opted in.
+// outsider says whether a user of a VolumeOnNode is a pod that has not opted in.
 func (p *planner) outsider(u ledger.User) bool {
 	pod := p.snapshot.Pod(u.Pod)
 	return pod != nil && pod.OptedOut
@@ -228,8 +228,8 @@ func (p *planner) leave() {
 			p.writeHold()
 		}
 	}
-	for i := range p.volume.NodeVolumes {
-		if place := &p.volume.NodeVolumes[i]; place.ReportSent {
+	for i := range p.volume.OnNodes {
+		if place := &p.volume.OnNodes[i]; place.ReportSent {
 			p.detachUnreported(p.snapshot.Node(place.Node), place, p.own(place))
 		}
 	}

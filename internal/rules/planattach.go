@@ -13,7 +13,7 @@ import (
 type attachPlan struct{ detachPlan }
 
 // acquire plans the next step that brings the volume to a node that wants it.
-func (p *attachPlan) acquire(place *ledger.NodeVolume) {
+func (p *attachPlan) acquire(place *ledger.VolumeOnNode) {
 	node := p.snapshot.Node(place.Node)
 	va := p.own(place)
 	switch {
@@ -44,7 +44,7 @@ func (p *attachPlan) acquire(place *ledger.NodeVolume) {
 	}
 }
 
-func (p *attachPlan) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *attachPlan) retract(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -52,8 +52,8 @@ func (p *attachPlan) retract(node *ledger.Node, place *ledger.NodeVolume, va *le
 	p.add(step)
 }
 
-// stale says whether a NodeVolume is reported without an attachment, and is provably unused.
-func (p *attachPlan) stale(place *ledger.NodeVolume) bool {
+// stale says whether a VolumeOnNode is reported without an attachment, and is provably unused.
+func (p *attachPlan) stale(place *ledger.VolumeOnNode) bool {
 	if !place.Reported || p.Cooperative {
 		return false
 	}
@@ -95,7 +95,7 @@ func (p *attachPlan) otherVolumesAttachment(n *ledger.Node) string {
 		if id == p.volume.ID {
 			continue
 		}
-		if name := p.snapshot.Volume(id).NodeVolume(n.Name).AttachedFor(source); name != "" {
+		if name := p.snapshot.Volume(id).OnNode(n.Name).AttachedFor(source); name != "" {
 			return name
 		}
 	}
@@ -106,7 +106,7 @@ func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
 // mayCreate says whether a new attachment is allowed: the hold is written, the volume is nowhere else, and
 // the driver can attach there.
-func (p *attachPlan) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *attachPlan) mayCreate(node *ledger.Node, place *ledger.VolumeOnNode) bool {
 	// A rule of force in the hold is about an earlier attachment there: first the hold says that it has
 	// ended.
 	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0
@@ -126,7 +126,7 @@ func (p *attachPlan) namesFormer(node *ledger.Node) bool {
 // mayRetry says whether an attach that another controller began too early should be retried: it has failed,
 // and Moorage's conditions for an attach hold by now. Its attacher may pause for minutes. This is asked
 // once for each attachment. Moorage's own attachments are made only when they can succeed.
-func (p *attachPlan) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *attachPlan) mayRetry(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
@@ -138,7 +138,7 @@ func (p *attachPlan) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *l
 // never had it, and no kubelet has mounted the volume by it. Without a finalizer it was never given to the
 // driver, and is gone at once. An attacher that has begun detaches first, by the PersistentVolume, which
 // must still exist.
-func (p *attachPlan) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *attachPlan) outdated(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
 		return false
 	}
@@ -161,18 +161,18 @@ func (p *attachPlan) granted(n ledger.NodeName) bool {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
 	}
 	if h := p.volume.Written(); h.Version != "" {
-		return h.Node == n || p.migrationWritten(p.volume.NodeVolume(n))
+		return h.Node == n || p.migrationWritten(p.volume.OnNode(n))
 	}
 	return p.hold.Node == n && p.volume.HoldUnanswered == 0 && !p.needsHold(&p.hold)
 }
 
 // startable says whether a user at a node needs an attachment there, and stays.
-func (p *attachPlan) startable(place *ledger.NodeVolume) bool {
+func (p *attachPlan) startable(place *ledger.VolumeOnNode) bool {
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return claimStateOf(p.snapshot, u) == active })
 }
 
 // blockers lists the reasons against a new attachment at a node.
-func (p *attachPlan) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+func (p *attachPlan) blockers(node *ledger.Node, place *ledger.VolumeOnNode) []Reason {
 	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
 	switch {
 	case node == nil || !node.Exists:
@@ -225,7 +225,7 @@ func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	return best
 }
 
-func (p *attachPlan) create(node *ledger.Node, place *ledger.NodeVolume) {
+func (p *attachPlan) create(node *ledger.Node, place *ledger.VolumeOnNode) {
 	p.add(Step{
 		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
@@ -239,7 +239,7 @@ func (p *attachPlan) create(node *ledger.Node, place *ledger.NodeVolume) {
 
 // noteOf is the note in the next attachment of an exclusive volume; zero if there is a VolumeHold, which says
 // it: a VolumeHold that a person deletes is then written again.
-func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.Note {
+func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.VolumeOnNode) ledger.Note {
 	if !p.exclusive || p.volume.Written().Version != "" {
 		return ledger.Note{}
 	}
@@ -254,15 +254,15 @@ func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.NodeVolume) ledger.
 
 // beside is the other node of a live migration, where an exclusive volume may be while it is attached to
 // this node; empty: none.
-func (p *attachPlan) beside(place *ledger.NodeVolume) ledger.NodeName {
+func (p *attachPlan) beside(place *ledger.VolumeOnNode) ledger.NodeName {
 	if p.hold.Node != place.Node {
 		return p.hold.Node // a shared volume has none
 	}
 	if !p.hold.Stays {
 		return ""
 	}
-	for i := range p.volume.NodeVolumes { // the source node, if the volume was left there, is attached again
-		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && p.migratesTo(target) {
+	for i := range p.volume.OnNodes { // the source node, if the volume was left there, is attached again
+		if target := &p.volume.OnNodes[i]; target.Node != place.Node && p.migratesTo(target) {
 			return target.Node
 		}
 	}
@@ -272,12 +272,12 @@ func (p *attachPlan) beside(place *ledger.NodeVolume) ledger.NodeName {
 // find plans a read of an attachment after its creation was sent, also if an attachment of its name is
 // seen, since another actor may have made it. The creation and the read after it got no answer; no plan is
 // made while they are in flight.
-func (p *attachPlan) find(place *ledger.NodeVolume) {
+func (p *attachPlan) find(place *ledger.VolumeOnNode) {
 	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
 // stuckAt returns what keeps a volume at a node that it must leave; Detaching if nothing does.
-func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) Reason {
+func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, now time.Time) Reason {
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
 	switch {
@@ -317,7 +317,7 @@ const detachPatience = time.Minute
 // unanswered completes the reason of a detach that has lasted longer than that in this process: nothing
 // answers it, or a finalizer keeps the VolumeAttachment after its attacher is done. A report in the hold
 // stays.
-func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, va *ledger.Attachment, now time.Time, reason Reason) Reason {
+func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, va *ledger.Attachment, now time.Time, reason Reason) Reason {
 	lasting := reason
 	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
 	if va.KeptBy != "" {
@@ -332,7 +332,7 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, v
 
 // stillUsed names the user of a volume at a node: a living one, an ending one, or one at a silent node. It
 // names the first by name: users are unordered, and all controllers write the same.
-func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
+func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
 		if who := requester(s, u); claimStateOf(s, u) == active && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
 			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s.Ticket(u.Ticket))
@@ -350,14 +350,14 @@ func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, no
 
 // migrationWritten says whether the written hold names a live migration at a node: the next leader then
 // knows why the volume is at two nodes.
-func (p *attachPlan) migrationWritten(place *ledger.NodeVolume) bool {
+func (p *attachPlan) migrationWritten(place *ledger.VolumeOnNode) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
 	})
 }
 
 // gone says whether the attach/detach controller has seen the end of the last attachment at a node.
-func (p *attachPlan) gone(place *ledger.NodeVolume) bool {
+func (p *attachPlan) gone(place *ledger.VolumeOnNode) bool {
 	at, left := p.volume.Left(place.Node)
 	if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {
 		return true

@@ -13,7 +13,7 @@ type detachPlan struct{ holdPlan }
 
 // release plans the next step that takes the volume from a node that does not want it: the safe detach
 // (docs/internals/invariants.md, I3), one step at a time.
-func (p *detachPlan) release(place *ledger.NodeVolume) {
+func (p *detachPlan) release(place *ledger.VolumeOnNode) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	if p.Cooperative {
 		p.detachUnreported(node, place, va)
@@ -58,14 +58,14 @@ func (p *detachPlan) release(place *ledger.NodeVolume) {
 
 // reportOpen says whether only a report with an unknown outcome keeps the volume at a node: a read of the
 // Node's volumesAttached settles it.
-func (p *detachPlan) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *detachPlan) reportOpen(node *ledger.Node, place *ledger.VolumeOnNode) bool {
 	return place.ReportSent && !place.Held && node != nil && node.Exists && !p.isUnknown(place)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node that does not list it, for
 // example after an abandoned forced detach. A restarting kubelet looks for mounts only of the volumes in
 // volumesAttached.
-func (p *detachPlan) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) putBack(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
 	}
@@ -78,12 +78,12 @@ func (p *detachPlan) putBack(node *ledger.Node, place *ledger.NodeVolume, va *le
 // volume from the node.
 func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now time.Time) bool {
 	v := s.Volume(id)
-	place := v.NodeVolume(n)
+	place := v.OnNode(n)
 	return place != nil && Arbiter{}.planner(s, v, now).inhabited(place)
 }
 
 // detachStep is a detach step without its action yet.
-func (p *detachPlan) detachStep(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
+func (p *detachPlan) detachStep(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
 	if rule != "" && former(p.snapshot, p.volume, place, p.now).Former {
 		step.Successor = node.SystemUUID
@@ -99,7 +99,7 @@ func (p *detachPlan) detachStep(node *ledger.Node, place *ledger.NodeVolume, va 
 }
 
 // detach plans the step that the proofs so far allow.
-func (p *detachPlan) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) {
+func (p *detachPlan) detach(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) {
 	step := p.detachStep(node, place, va, rule)
 	proof := place.Proof.Stage
 	if place.Proof.Forced && rule == "" {
@@ -151,7 +151,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 			if id.Driver != state.Name {
 				continue
 			}
-			if place := s.Volume(id).NodeVolume(name); place.HasOwn() {
+			if place := s.Volume(id).OnNode(name); place.HasOwn() {
 				if _, idle := s.Idle(place); idle {
 					list = append(list, id)
 				}
@@ -163,7 +163,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 
 // removePods plans the removal of the terminating pods with the volume at an out-of-service node. Pod
 // garbage collection would do it later.
-func (p *detachPlan) removePods(node *ledger.Node, place *ledger.NodeVolume) {
+func (p *detachPlan) removePods(node *ledger.Node, place *ledger.VolumeOnNode) {
 	if !abandoned(node) {
 		return
 	}
@@ -175,7 +175,7 @@ func (p *detachPlan) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 }
 
 // awaitFence plans a check when time fences a silent node.
-func (p *detachPlan) awaitFence(place *ledger.NodeVolume) {
+func (p *detachPlan) awaitFence(place *ledger.VolumeOnNode) {
 	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
 		p.recheck(f.Left)
 	}
@@ -205,7 +205,7 @@ const (
 // there and unknown to the attach/detach controller: the volume is neither reported nor in use, and has no
 // pod there. A volume that needs no attachment, and was named by a deleted Node, can't be taken: a read
 // ends it.
-func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	nothing := va == nil && !place.ReportSent
 	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
 		return
@@ -234,7 +234,7 @@ func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.NodeVolum
 	p.add(step)
 }
 
-func (p *detachPlan) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+func (p *detachPlan) report(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	if p.saysRule(place) {
 		return // first the hold says that the rule has ended
 	}
@@ -256,7 +256,7 @@ func (p *detachPlan) mayReport(n *ledger.Node) bool { return managed(n) && !p.Co
 
 // saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
 // nothing needs to be taken back if the planned hold has no reason.
-func (p *detachPlan) saysRule(place *ledger.NodeVolume) bool {
+func (p *detachPlan) saysRule(place *ledger.VolumeOnNode) bool {
 	f, _ := p.volume.Hold.Fence(place.Node)
 	if f.Rule == "" || p.volume.Hold.Version != "" {
 		return f.Rule != ""
@@ -267,7 +267,7 @@ func (p *detachPlan) saysRule(place *ledger.NodeVolume) bool {
 
 // forgetsUnknown says whether the next leader would not know that the volume is unknown at a node: the
 // planned hold states it and has room, but the written hold does not.
-func (p *detachPlan) forgetsUnknown(place *ledger.NodeVolume) bool {
+func (p *detachPlan) forgetsUnknown(place *ledger.VolumeOnNode) bool {
 	h := hold(p.volume)
 	if p.snapshot.DropsHoldBoots() {
 		return false // an older definition may drop that as well

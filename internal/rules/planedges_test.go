@@ -215,7 +215,7 @@ func TestSafeToDetachSaysWhy(t *testing.T) {
 				}
 			})
 			v := s.Volume(id)
-			verdict, rule := Arbiter{}.SafeToDetach(s, v, v.NodeVolume(test.node), auditTime)
+			verdict, rule := Arbiter{}.SafeToDetach(s, v, v.OnNode(test.node), auditTime)
 			if verdict.Allowed() != (test.want == "") || !verdict.Allowed() && verdict.First().Code != test.want || rule != "" {
 				t.Errorf("%+v by %q, want %q", verdict, rule, test.want)
 			}
@@ -507,7 +507,7 @@ func TestForgetfulKubelet(t *testing.T) {
 	} {
 		s := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...).snapshot
 		v := s.Volume(test.v)
-		verdict, _ := Arbiter{}.SafeToDetach(s, v, v.NodeVolume("well"), auditTime)
+		verdict, _ := Arbiter{}.SafeToDetach(s, v, v.OnNode("well"), auditTime)
 		if got := verdict.First(); got.Code != InUseUnknown || got.Detail != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -24,14 +24,14 @@ const maxFences = 256
 func keptFence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) (ledger.Fence, bool) {
 	f, found := v.Hold.Fence(name)
 	n := s.Node(name)
-	if !found || f.Rule == "" || ready(n) || attachedAt(v.NodeVolume(name)) {
+	if !found || f.Rule == "" || ready(n) || attachedAt(v.OnNode(name)) {
 		return ledger.Fence{}, false
 	}
 	return f, sameOutage(outageOf(f), n)
 }
 
 // attachedAt says whether the API shows the volume as attached to a node.
-func attachedAt(place *ledger.NodeVolume) bool {
+func attachedAt(place *ledger.VolumeOnNode) bool {
 	return place != nil && (place.HasAttachments() || place.Reported || place.Sent)
 }
 
@@ -45,8 +45,8 @@ func (p *holdPlan) fences(was, is ledger.Hold) []ledger.Fence {
 	p.hold = is
 	defer func() { p.hold = before }()
 	var forced, list []ledger.Fence
-	for i := range p.volume.NodeVolumes {
-		f, needed := p.fence(was, &p.volume.NodeVolumes[i])
+	for i := range p.volume.OnNodes {
+		f, needed := p.fence(was, &p.volume.OnNodes[i])
 		switch {
 		case needed && f.Rule != "":
 			forced = append(forced, f)
@@ -55,7 +55,7 @@ func (p *holdPlan) fences(was, is ledger.Hold) []ledger.Fence {
 		}
 	}
 	for _, old := range was.Fences {
-		if p.volume.NodeVolume(old.Node) != nil {
+		if p.volume.OnNode(old.Node) != nil {
 			continue
 		}
 		if f, may := p.mountOfBefore(old, nil); may {
@@ -71,7 +71,7 @@ func (p *holdPlan) fences(was, is ledger.Hold) []ledger.Fence {
 
 // fence is the planned hold's entry about a node: a forced detach, its outage, or a boot in which the volume
 // may be mounted.
-func (p *holdPlan) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
+func (p *holdPlan) fence(was ledger.Hold, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
 	if old, found := was.Fence(place.Node); found && !needed && !p.emptied(place) {
 		return p.mountOfBefore(old, place)
@@ -84,7 +84,7 @@ func (p *holdPlan) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fenc
 // mount. This matters when the volume is attached there again. If nothing was taken before the rule ended,
 // there is no entry. In Cooperative mode this is unknown, since another controller attaches and reports
 // there.
-func (p *holdPlan) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
+func (p *holdPlan) mountOfBefore(old ledger.Fence, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
 	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists {
 		// Of the possible machines only the present Node's may get the volume attached again, and fail to
@@ -101,7 +101,7 @@ func (p *holdPlan) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (le
 }
 
 // fenceNow is the planned entry of a detach in progress, of its outage, or of an unknown volume.
-func (p *holdPlan) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
+func (p *holdPlan) fenceNow(was ledger.Hold, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), p.own(place)
 	if p.Cooperative {
@@ -139,26 +139,26 @@ func (p *holdPlan) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.F
 }
 
 // grantedBefore says whether the volume was granted for a former Node or machine of its holder's node.
-func (p *holdPlan) grantedBefore(place *ledger.NodeVolume) bool {
+func (p *holdPlan) grantedBefore(place *ledger.VolumeOnNode) bool {
 	h := hold(p.volume)
 	return h.Node == place.Node && p.snapshot.GrantedBefore(&h)
 }
 
 // leaves says whether a volume that needs no attachment is moved to another node than the written hold's:
 // then it is no longer unknown at the old node (ledger.moveHeld).
-func (p *holdPlan) leaves(place *ledger.NodeVolume) bool {
+func (p *holdPlan) leaves(place *ledger.VolumeOnNode) bool {
 	return place.Held && p.hold.Node != place.Node
 }
 
 // reportedAtGone says whether a deleted Node named the volume in volumesAttached, or was to, and the volume
 // is neither its holder's nor lost there by a rule of force.
-func (p *holdPlan) reportedAtGone(n *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *holdPlan) reportedAtGone(n *ledger.Node, place *ledger.VolumeOnNode) bool {
 	return place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists && !force(p.snapshot, p.volume, place, p.now).over()
 }
 
 // reportedFence is the fence of that Node: only this tells the next leader that the machine may have the
 // volume mounted. A leader that never saw the Node keeps the hold's fence.
-func (p *holdPlan) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
+func (p *holdPlan) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode) ledger.Fence {
 	if old.Reported && n.UID == "" {
 		return old
 	}
@@ -169,14 +169,14 @@ func (p *holdPlan) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger
 // does not count until the volume comes back. For a shared volume, which has no waiting user, it is kept
 // only if the rule holds because the volume was unpublished: otherwise the volume would be attached there
 // again, and taken again.
-func (p *holdPlan) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.NodeVolume) (ledger.Fence, bool) {
+func (p *holdPlan) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
 	return p.withLease(old, n, place), kept && (p.exclusive || byUnpublish(old.Rule)) && !p.wanted(place)
 }
 
 // withLease completes a fence that was written before the node's Lease was read, once the Lease is read and
 // if a rule of force holds then too: without the Lease no later leader recognizes the outage.
-func (p *holdPlan) withLease(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
+func (p *holdPlan) withLease(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode) ledger.Fence {
 	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
 	if !unread {
 		return old
@@ -192,7 +192,7 @@ func (p *holdPlan) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Nod
 
 // unknownFence is the entry of an attachment that no rule of force takes now, and that is unknown at the
 // node, with the boot in which the volume may be mounted. It is omitted if the hold's grant says the same.
-func (p *holdPlan) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
+func (p *holdPlan) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) (ledger.Fence, bool) {
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	if meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over() {
 		return old, true // the attacher's turn
@@ -222,7 +222,7 @@ func (p *holdPlan) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.
 
 // entry is an entry about the present Node, its boot and its outage; of a Node that was never seen, about the
 // grant's.
-func (p *holdPlan) entry(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
+func (p *holdPlan) entry(n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) ledger.Fence {
 	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
 	f.Reported = p.volume.ID.NoAttach() && rule == "" && p.hold.Node != place.Node
 	f.InUse = place.MayBeInUse() || n == nil || !n.Reporting
@@ -240,7 +240,7 @@ func (p *holdPlan) entry(n *ledger.Node, place *ledger.NodeVolume, va *ledger.At
 
 // newFence is the entry of a detach that begins. If the volume is unknown, it names the boot of a possible
 // mount.
-func (p *holdPlan) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
+func (p *holdPlan) newFence(n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) ledger.Fence {
 	f := p.entry(n, place, va, rule)
 	boots := p.snapshot.Unknown(p.volume, place)
 	if len(boots) == 0 {
@@ -271,7 +271,7 @@ func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
 
 // forced is the rule of force by which the volume must leave a node's volumesAttached, or its attachment be
 // deleted; empty: none.
-func (p *holdPlan) forced(place *ledger.NodeVolume, va *ledger.Attachment) string {
+func (p *holdPlan) forced(place *ledger.VolumeOnNode, va *ledger.Attachment) string {
 	if place.Sent && !place.HasOwn() || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
 		return ""
 	}
@@ -286,7 +286,7 @@ func (p *holdPlan) forced(place *ledger.NodeVolume, va *ledger.Attachment) strin
 // nothing. Without an attachment the hold may still tell of an older mount, which can't be told from the
 // present state: for a shared volume, and for a volume at its holder's node, which is unknown where that
 // matters.
-func (p *holdPlan) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
+func (p *holdPlan) fenceWritten(place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) bool {
 	written := p.volume.Written()
 	f, found := written.Fence(place.Node)
 	found = found && written.Version != ""
@@ -300,7 +300,7 @@ func (p *holdPlan) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment,
 // keptByFence says whether the hold keeps an exclusive volume that needs no attachment at a node that is
 // not its holder's (fenceWritten): a live migration had it there, in a boot from which it was taken by
 // force before.
-func keptByFence(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
+func keptByFence(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode) bool {
 	f, found := v.Hold.Fence(place.Node)
 	return found && f.Rule == "" && v.ID.NoAttach() && place.Reported && v.Hold.Node != place.Node && exclusive(access(s, v, v.Access))
 }

@@ -69,7 +69,7 @@ func anotherVersion(grants int64) int64 { return grants%ledger.MaxNumber + 1 }
 // PersistentVolume. A hold would add nothing, and a node may list any number of names.
 func (p *holdPlan) onlyListed() bool {
 	return p.volume.Hold == nil && len(p.volume.PVs()) == 0 &&
-		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
+		!slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool {
 			return !Unexplained(p.snapshot, &place) || len(place.Users) > 0
 		})
 }
@@ -78,7 +78,7 @@ func (p *holdPlan) onlyListed() bool {
 // to be reported there, and must wait for that (report). The kubelet may have reported its boot after the
 // hold was written, or an older release wrote the hold.
 func (p *holdPlan) lacksBoot(was ledger.Hold) bool {
-	place := p.volume.NodeVolume(p.hold.Node)
+	place := p.volume.OnNode(p.hold.Node)
 	if p.Cooperative || was.BootID != "" || p.hold.BootID == "" || p.snapshot.DropsHoldBoots() {
 		return false
 	}
@@ -99,7 +99,7 @@ func (p *holdPlan) writeHold() {
 // forgetsTicket says whether a hold names no ticket at its node, although the holder of an ended ticket may
 // use the volume there (mayBeUnlisted): the next leader learns of it only here.
 func (p *holdPlan) forgetsTicket(is ledger.Hold) bool {
-	place := p.volume.NodeVolume(is.Node)
+	place := p.volume.OnNode(is.Node)
 	return place != nil && !is.NamesTicket() && ready(p.snapshot.Node(is.Node)) && mayBeUnlisted(p.volume, place)
 }
 
@@ -107,7 +107,7 @@ func (p *holdPlan) forgetsTicket(is ledger.Hold) bool {
 // be mounted, which would find it attached again if its disk returned under another PersistentVolume.
 func (p *holdPlan) forgotten() bool {
 	h := p.volume.Written()
-	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.NodeVolumes) > 0 {
+	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.OnNodes) > 0 {
 		return false
 	}
 	return len(h.Fences) == 0 || len(p.fences(h, h)) == 0
@@ -116,7 +116,7 @@ func (p *holdPlan) forgotten() bool {
 func (p *holdPlan) nextHold(was ledger.Hold) ledger.Hold {
 	h := p.assignment(was)
 	h.Fences = p.fences(was, h)
-	place := p.volume.NodeVolume(h.Node)
+	place := p.volume.OnNode(h.Node)
 	p.keepClock(was, &h, place)
 	if place.OnlyLeft() {
 		place = nil
@@ -137,12 +137,12 @@ func (p *holdPlan) assignment(was ledger.Hold) ledger.Hold {
 		}
 		return h
 	}
-	place := p.volume.NodeVolume(h.Node)
+	place := p.volume.OnNode(h.Node)
 	if place.OnlyLeft() {
 		place = nil // the hold is the only source for it
 	}
-	h.Requesters = p.requesters(was, p.volume.NodeVolume(h.Node))
-	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
+	h.Requesters = p.requesters(was, p.volume.OnNode(h.Node))
+	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.OnNode(h.Node))
 	if !p.living(place) {
 		h.Next = p.promiseNext(was, h.Node)
 	}
@@ -164,7 +164,7 @@ func (p *holdPlan) names() []string {
 
 // holderNode returns the holder's Node, boot and machine: those of the volume's grant, or their successors
 // once their word on the volume is credible.
-func (p *holdPlan) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
+func (p *holdPlan) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.VolumeOnNode) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
 	case was.Node == name && p.grantedAnew(place):
@@ -181,12 +181,12 @@ func (p *holdPlan) holderNode(was ledger.Hold, name ledger.NodeName, place *ledg
 
 // grantedAnew says whether a volume without attachments is taken from an earlier machine of a node's name by
 // force, for the present machine: the hold then names that one.
-func (p *holdPlan) grantedAnew(place *ledger.NodeVolume) bool {
+func (p *holdPlan) grantedAnew(place *ledger.VolumeOnNode) bool {
 	return place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over()
 }
 
 // unwritten returns the old hold if the only news is the recent departure of the last user.
-func (p *holdPlan) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
+func (p *holdPlan) unwritten(h, was ledger.Hold, place *ledger.VolumeOnNode) ledger.Hold {
 	stale := h
 	stale.Requesters = was.Requesters
 	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && !p.keptAfterTicket(was, h, place) && p.lingers(place) {
@@ -198,7 +198,7 @@ func (p *holdPlan) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledge
 // keptAfterTicket says whether a volume stays at its node after the departure of its last user
 // (detachDelay) while its hold names a ticket. The hold then drops the ticket: if the node fell silent
 // meanwhile, the ticket's holder would count as a possible user (mayBeUnlisted).
-func (p *holdPlan) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *holdPlan) keptAfterTicket(was, h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	return place != nil && was.NamesTicket() && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
@@ -207,7 +207,7 @@ func (p *holdPlan) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume)
 const lingering = 30 * time.Second
 
 // lingers says whether it is too early to write a hold only for the departure of the last user.
-func (p *holdPlan) lingers(place *ledger.NodeVolume) bool {
+func (p *holdPlan) lingers(place *ledger.VolumeOnNode) bool {
 	if place == nil {
 		return false
 	}
@@ -223,8 +223,8 @@ func (p *holdPlan) lingers(place *ledger.NodeVolume) bool {
 // transitions is the highest number in the hold and all attachments: a deleted hold does not start anew.
 func (p *holdPlan) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
-	for i := range p.volume.NodeVolumes {
-		most = max(most, p.volume.NodeVolumes[i].Transitions())
+	for i := range p.volume.OnNodes {
+		most = max(most, p.volume.OnNodes[i].Transitions())
 	}
 	return most
 }
@@ -239,7 +239,7 @@ func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 	if at == "" {
 		at = p.found()
 	}
-	if place := p.volume.NodeVolume(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
+	if place := p.volume.OnNode(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
 		if first := p.givesWay(place); first != "" {
 			return first
 		}
@@ -248,7 +248,7 @@ func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 	if p.onlyHeld {
 		return "" // the cause of its exclusivity is gone
 	}
-	if next := was.Next.Node; next != "" && p.hasRight(p.volume.NodeVolume(next), true) {
+	if next := was.Next.Node; next != "" && p.hasRight(p.volume.OnNode(next), true) {
 		return next
 	}
 	// No user gets it while it may be anywhere else.
@@ -262,10 +262,10 @@ func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 // found is a node with the volume but without a hold: first a node with a living user, then a node where it
 // is attached.
 func (p *holdPlan) found() ledger.NodeName {
-	var best *ledger.NodeVolume
+	var best *ledger.VolumeOnNode
 	score := -1
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		if !p.mayBeAttached(place) {
 			continue
 		}
@@ -290,7 +290,7 @@ func (p *holdPlan) found() ledger.NodeName {
 func (p *holdPlan) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
 		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
-		if place := p.volume.NodeVolume(next.Node); place != nil {
+		if place := p.volume.OnNode(next.Node); place != nil {
 			for _, u := range place.Users {
 				st := claimStateOf(p.snapshot, u)
 				if st == active && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
@@ -311,7 +311,7 @@ func (p *holdPlan) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.P
 
 // requesters lists the users of the volume at the node, and ended tickets while their holders may use it
 // there: the next leader learns of them here.
-func (p *holdPlan) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
+func (p *holdPlan) requesters(was ledger.Hold, place *ledger.VolumeOnNode) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
 		if was.Node == place.Node && !ready(p.snapshot.Node(place.Node)) && mayBeUnlisted(p.volume, place) {
@@ -330,10 +330,10 @@ func (p *holdPlan) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledge
 }
 
 // migrations lists the live migrations to other nodes than the holder's.
-func (p *holdPlan) migrations(holder *ledger.NodeVolume) []ledger.Requester {
+func (p *holdPlan) migrations(holder *ledger.VolumeOnNode) []ledger.Requester {
 	var list []ledger.Requester
-	for i := range p.volume.NodeVolumes {
-		if place := &p.volume.NodeVolumes[i]; place != holder {
+	for i := range p.volume.OnNodes {
+		if place := &p.volume.OnNodes[i]; place != holder {
 			for _, u := range place.Users {
 				if migrating(p.snapshot, p.volume, u) {
 					list = append(list, requester(p.snapshot, u))
@@ -347,8 +347,8 @@ func (p *holdPlan) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 // waiting lists the claimants of the volume at other nodes, except the next one.
 func (p *holdPlan) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
 	var list []ledger.Requester
-	for i := range p.volume.NodeVolumes {
-		if place := &p.volume.NodeVolumes[i]; place.Node != holder && !p.migratesTo(place) {
+	for i := range p.volume.OnNodes {
+		if place := &p.volume.OnNodes[i]; place.Node != holder && !p.migratesTo(place) {
 			for _, u := range place.Users {
 				if who := requester(p.snapshot, u); claimStateOf(p.snapshot, u) == active && who.UID != next.UID {
 					list = append(list, who)
@@ -386,7 +386,7 @@ func compareRequesters(a, b ledger.Requester) int {
 }
 
 // describe writes into the hold what keeps the volume where it should not be.
-func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	h.State = ledger.HoldHeld
 	if reason, astray := p.astray(h, place); astray {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, reason.Code, reason.Message()
@@ -412,7 +412,7 @@ func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeV
 
 // astray is the hold's reason for a volume that may be at other nodes beside the holder's; false: at none.
 // The next node does not block itself: for it the hold says what keeps the volume at the holder's node.
-func (p *holdPlan) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
+func (p *holdPlan) astray(h *ledger.Hold, place *ledger.VolumeOnNode) (Reason, bool) {
 	if p.shared {
 		return Reason{}, false // it leaves the nodes that have shared it
 	}
@@ -435,7 +435,7 @@ func (p *holdPlan) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, boo
 // elsewhere. This write also has the ticket checked if only time has fenced the node.
 func (p *holdPlan) revoke(h *ledger.Hold) {
 	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
-		if place := p.volume.NodeVolume(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
+		if place := p.volume.OnNode(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
 			reason := Reason{Code: NodeFenced, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: n}
 			h.Reason, h.Message = reason.Code, reason.Message()
 		}
@@ -445,7 +445,7 @@ func (p *holdPlan) revoke(h *ledger.Hold) {
 // clock keeps the progress of a rule of force for its place in the hold, from which another controller
 // continues: while the volume waits for the rule, and at a silent node also while a user there still claims
 // the volume. Progress in the hold stays while this process can't tell whether it continues.
-func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if place == nil {
 		return
 	}
@@ -467,7 +467,7 @@ func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolu
 
 // keepClock keeps the end of a rule's time in the hold, if its progress was there, until the rule takes
 // something: Moorage may have nothing that it may take.
-func (p *holdPlan) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if place == nil || was.Force == nil || was.Force.Node != place.Node {
 		return
 	}
@@ -508,19 +508,19 @@ func (p *holdPlan) needsHold(h *ledger.Hold) bool {
 	if h.State != "" && h.State != ledger.HoldHeld && h.State != ledger.HoldFree || h.Reason != "" && h.Reason != DetachDelayed {
 		return true
 	}
-	for i := range p.volume.NodeVolumes {
-		if place := &p.volume.NodeVolumes[i]; place.Node != h.Node && p.mayBeAttached(place) {
+	for i := range p.volume.OnNodes {
+		if place := &p.volume.OnNodes[i]; place.Node != h.Node && p.mayBeAttached(place) {
 			return true
 		}
 	}
-	return p.unnoted(h, p.volume.NodeVolume(h.Node))
+	return p.unnoted(h, p.volume.OnNode(h.Node))
 }
 
 func isTicket(r ledger.Requester) bool { return r.Ticket }
 
 // unnoted says whether the volume may be at its holder's node, and no attachment's note says what the hold
 // says.
-func (p *holdPlan) unnoted(h *ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *holdPlan) unnoted(h *ledger.Hold, place *ledger.VolumeOnNode) bool {
 	switch {
 	case place == nil:
 		return false
@@ -535,7 +535,7 @@ func (p *holdPlan) unnoted(h *ledger.Hold, place *ledger.NodeVolume) bool {
 
 // attachedAnywhere says whether the API shows the volume as attached to any node.
 func (p *holdPlan) attachedAnywhere() bool {
-	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool { return attachedAt(&place) || place.Left })
+	return slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool { return attachedAt(&place) || place.Left })
 }
 
 // asHeld is the hold that the next attachment relies on: the recorded one, or without a record the planned
@@ -562,12 +562,12 @@ func (p *holdPlan) refused(was ledger.Hold, h *ledger.Hold) {
 	if h.State != ledger.HoldHeld || h.Reason != "" {
 		return
 	}
-	reason, found := p.attachError(was, p.volume.NodeVolume(h.Node))
-	for i := range p.volume.NodeVolumes {
+	reason, found := p.attachError(was, p.volume.OnNode(h.Node))
+	for i := range p.volume.OnNodes {
 		if found {
 			break
 		}
-		if place := &p.volume.NodeVolumes[i]; p.migratesTo(place) {
+		if place := &p.volume.OnNodes[i]; p.migratesTo(place) {
 			reason, found = p.attachError(was, place)
 		}
 	}
@@ -578,7 +578,7 @@ func (p *holdPlan) refused(was ledger.Hold, h *ledger.Hold) {
 
 // attachError is the driver's error of an attach at a node. A deletion does not end a report in the hold:
 // the next state is written once, when the VolumeAttachment is gone.
-func (p *planning) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
+func (p *planning) attachError(was ledger.Hold, place *ledger.VolumeOnNode) (Reason, bool) {
 	if !place.AttachFailed() {
 		return Reason{}, false
 	}
@@ -599,7 +599,7 @@ func failedAttach(s ledger.Snapshot, v *ledger.Volume, va *ledger.Attachment) Re
 // keep writes into the hold until when an unused volume stays at its node. It is written together with the
 // end of its last user (lingers), and stays until the volume is detached or used again: by itself it costs
 // no write.
-func (p *holdPlan) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+func (p *holdPlan) keep(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
 		return
 	}

@@ -27,17 +27,17 @@ type planning struct {
 	hold      ledger.Hold // as it should be
 	plan      Plan
 
-	place *ledger.NodeVolume // whose own attachment was asked for last: va
+	place *ledger.VolumeOnNode // whose own attachment was asked for last: va
 	ownAt *ledger.Attachment
 }
 
 // isUnknown says whether the volume is unknown at a node.
-func (p *planning) isUnknown(place *ledger.NodeVolume) bool {
+func (p *planning) isUnknown(place *ledger.VolumeOnNode) bool {
 	return p.snapshot.IsUnknown(p.volume, place)
 }
 
-// own is the own attachment of a NodeVolume. It is cached, since each lookup computes its name.
-func (p *planning) own(place *ledger.NodeVolume) *ledger.Attachment {
+// own is the own attachment of a VolumeOnNode. It is cached, since each lookup computes its name.
+func (p *planning) own(place *ledger.VolumeOnNode) *ledger.Attachment {
 	if place == nil || place != p.place {
 		p.place, p.ownAt = place, place.Own()
 	}
@@ -56,7 +56,7 @@ func (p *planning) recheck(in time.Duration) {
 }
 
 // wanted says whether the volume must be at a node: a user there has a right to it.
-func (p *planning) wanted(place *ledger.NodeVolume) bool {
+func (p *planning) wanted(place *ledger.VolumeOnNode) bool {
 	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
 		return false
 	}
@@ -64,17 +64,17 @@ func (p *planning) wanted(place *ledger.NodeVolume) bool {
 }
 
 // migratesTo says whether a live migration may have the volume at a second node.
-func (p *planning) migratesTo(place *ledger.NodeVolume) bool {
+func (p *planning) migratesTo(place *ledger.VolumeOnNode) bool {
 	return migratesTo(p.snapshot, p.volume, place)
 }
 
-func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
+func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
 // hasRight says whether a user at a node has a right to the volume. A fence ends all rights at a node; with
 // promised, tickets there that were not told yet still count.
-func (p *planning) hasRight(place *ledger.NodeVolume, promised bool) bool {
+func (p *planning) hasRight(place *ledger.VolumeOnNode, promised bool) bool {
 	if place == nil || !p.required {
 		return false
 	}
@@ -93,7 +93,7 @@ func (p *planning) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	return false
 }
 
-func (p *planning) hasGrantee(place *ledger.NodeVolume) bool {
+func (p *planning) hasGrantee(place *ledger.VolumeOnNode) bool {
 	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
 
@@ -124,11 +124,11 @@ func (p *planning) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger
 				return
 			}
 		}
-		if !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
+		if !p.exclusive || p.migratesTo(p.volume.OnNode(n)) {
 			return
 		}
-		for i := range p.volume.NodeVolumes {
-			place := &p.volume.NodeVolumes[i]
+		for i := range p.volume.OnNodes {
+			place := &p.volume.OnNodes[i]
 			if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
 				continue
 			}
@@ -146,7 +146,7 @@ func (p *planning) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger
 }
 
 // waits says whether a pod is bound to a node where it waits for the volume's holders at another node.
-func (p *planning) waits(u ledger.User, place *ledger.NodeVolume) bool {
+func (p *planning) waits(u ledger.User, place *ledger.VolumeOnNode) bool {
 	if u.Pod == "" || p.migratesTo(place) {
 		return false
 	}
@@ -159,7 +159,7 @@ func (p *planning) waits(u ledger.User, place *ledger.NodeVolume) bool {
 // volumesAttached, for lack of proof. The known volumesAttached may be older than an unanswered report of
 // this process or of the last leader: only a read, or a write on that version, proves the absence. An
 // unmanaged node ignores volumesAttached.
-func (p *planning) unproved(place *ledger.NodeVolume) bool {
+func (p *planning) unproved(place *ledger.VolumeOnNode) bool {
 	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone {
 		return false
 	}
@@ -169,7 +169,7 @@ func (p *planning) unproved(place *ledger.NodeVolume) bool {
 
 // mayBeAttached says whether the volume may still be at a node, with or without users. For ledger.Detached
 // it says whether a ticket was not told yet that the volume may be attached again.
-func (p *planning) mayBeAttached(place *ledger.NodeVolume) bool {
+func (p *planning) mayBeAttached(place *ledger.VolumeOnNode) bool {
 	if place.Node == ledger.Detached {
 		return p.inhabited(place)
 	}
@@ -197,8 +197,8 @@ func (p *planning) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	var who ledger.User
 	var at ledger.NodeName
 	var first Request
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		if place.Node == not || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
@@ -215,7 +215,7 @@ func (p *planning) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 }
 
 // living says whether a user at a node claims the volume and will stay.
-func (p *planning) living(place *ledger.NodeVolume) bool {
+func (p *planning) living(place *ledger.VolumeOnNode) bool {
 	if place == nil || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
 	}
@@ -242,10 +242,10 @@ func (p *planning) elsewhere(n, holder ledger.NodeName) []Reason {
 	if !p.exclusive {
 		return nil
 	}
-	target := n != holder && p.migratesTo(p.volume.NodeVolume(n))
+	target := n != holder && p.migratesTo(p.volume.OnNode(n))
 	reasons := alone(p.snapshot, p.volume, n, p.now)
-	for i := range p.volume.NodeVolumes {
-		other := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		other := &p.volume.OnNodes[i]
 		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) {
 			continue
 		}
@@ -256,7 +256,7 @@ func (p *planning) elsewhere(n, holder ledger.NodeName) []Reason {
 }
 
 // stuck is stuckAt, and plans a check for when the driver's patience ends.
-func (p *planning) stuck(place *ledger.NodeVolume) Reason {
+func (p *planning) stuck(place *ledger.VolumeOnNode) Reason {
 	reason := stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
 		p.recheck(detachPatience - p.now.Sub(since))
@@ -268,8 +268,8 @@ func (p *planning) stuck(place *ledger.NodeVolume) Reason {
 }
 
 func (p *planning) inline() bool {
-	for i := range p.volume.NodeVolumes {
-		for _, u := range p.volume.NodeVolumes[i].Users {
+	for i := range p.volume.OnNodes {
+		for _, u := range p.volume.OnNodes[i].Users {
 			pod := p.snapshot.Pod(u.Pod)
 			if pod == nil {
 				continue
@@ -293,7 +293,7 @@ func (p *planning) lasts() bool {
 // inhabited says whether a user at a node may use the unwanted volume, or be about to: a pod bound past all
 // rules, for which the safe detach would put the volume back; or a granted ticket that was not told that it
 // has lost the volume: no kubelet knows its use of the volume.
-func (p *planning) inhabited(place *ledger.NodeVolume) bool {
+func (p *planning) inhabited(place *ledger.VolumeOnNode) bool {
 	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
 	}
@@ -307,7 +307,7 @@ func (p *planning) inhabited(place *ledger.NodeVolume) bool {
 
 // awaited says whether an undecided ticket asks for the volume in its place and no user asks for it
 // elsewhere: once granted, the ticket finds the volume there.
-func (p *planning) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *planning) awaited(node *ledger.Node, place *ledger.VolumeOnNode) bool {
 	if !p.required || !ready(node) || p.sought(p.hold, place) {
 		return false
 	}
@@ -318,7 +318,7 @@ func (p *planning) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 
 // delayed is how long an unwanted volume stays at its node: the policy's detachDelay, unless its detach is
 // urgent.
-func (p *planning) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
+func (p *planning) delayed(h ledger.Hold, node *ledger.Node, place *ledger.VolumeOnNode) time.Duration {
 	policy := policyOf(p.snapshot, p.volume)
 	since, _ := p.snapshot.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
@@ -331,13 +331,13 @@ func (p *planning) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeV
 
 // sought says whether an exclusive volume must leave a place for another by the planned hold, or any volume
 // because it goes away.
-func (p *planning) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *planning) sought(h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || !p.lasts()
 }
 
 // urgent says whether an unwanted volume must leave its node without delay: a user wants it, the node has
 // no spare slot, is not ready or is being drained, or the volume goes away.
-func (p *planning) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
+func (p *planning) urgent(h ledger.Hold, node *ledger.Node, place *ledger.VolumeOnNode) bool {
 	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || noSpareSlot(p.snapshot, node.Driver(p.volume.ID.Driver))
 }
 

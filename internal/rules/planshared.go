@@ -57,7 +57,7 @@ func (p *holdPlan) keepLeft(was ledger.Hold, is *ledger.Hold) {
 	}
 	left := *is
 	left.Node, left.NodeUID, left.BootID, left.SystemUUID = was.Node, was.NodeUID, was.BootID, was.SystemUUID
-	if left.Stays = p.stays(was, left, p.volume.NodeVolume(was.Node)); left.Stays {
+	if left.Stays = p.stays(was, left, p.volume.OnNode(was.Node)); left.Stays {
 		p.unknown(&left)
 		*is = left
 	}
@@ -70,8 +70,8 @@ func (p *holdPlan) emptyHold(was ledger.Hold) ledger.Hold {
 // unattached is the driver's error of a refused attach of a shared volume: the one in the hold, or else the
 // first node's.
 func (p *holdPlan) unattached(was ledger.Hold) (first Reason, found bool) {
-	for i := range p.volume.NodeVolumes {
-		reason, failed := p.attachError(was, &p.volume.NodeVolumes[i])
+	for i := range p.volume.OnNodes {
+		reason, failed := p.attachError(was, &p.volume.OnNodes[i])
 		switch {
 		case failed && reason.Message() == was.Message:
 			return reason, true
@@ -85,11 +85,11 @@ func (p *holdPlan) unattached(was ledger.Hold) (first Reason, found bool) {
 // overdue is the place that a shared volume must leave, now or later, because its node is silent, and whose
 // time for a forced detach has run longest. The hold keeps this one: after a change of leader all other
 // times start over.
-func (p *holdPlan) overdue() *ledger.NodeVolume {
-	var best *ledger.NodeVolume
+func (p *holdPlan) overdue() *ledger.VolumeOnNode {
+	var best *ledger.VolumeOnNode
 	var longest forcing
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
+	for i := range p.volume.OnNodes {
+		place := &p.volume.OnNodes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
 		idle := f.over() || f.Rule == "" && !f.Brake.On
 		nothing := !attachedAt(place) && !place.Left && !place.WithoutAttachment() // to detach, whatever the kubelet's last report
@@ -105,7 +105,7 @@ func (p *holdPlan) overdue() *ledger.NodeVolume {
 
 // unanswered is what keeps a shared volume at a node. If it has users there, only a rule about the node can
 // apply.
-func (p *holdPlan) unanswered(place *ledger.NodeVolume) Reason {
+func (p *holdPlan) unanswered(place *ledger.VolumeOnNode) Reason {
 	if !p.wanted(place) {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	}

@@ -171,7 +171,7 @@ func TestForcedBy(t *testing.T) {
 			})
 			v := s.Volume(id)
 			p := Arbiter{}.planner(s, v, auditTime)
-			place := v.NodeVolume("dead")
+			place := v.OnNode("dead")
 			if got := p.forced(place, place.Own()); got != test.want {
 				t.Errorf("by %q, want %q", got, test.want)
 			}
@@ -202,7 +202,7 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 		if isUnknown(s, id, "dead") {
 			t.Fatal("its kubelet is doubted")
 		}
-		place := v.NodeVolume("dead")
+		place := v.OnNode("dead")
 		f, needed := Arbiter{}.planner(s, v, auditTime).unknownFence(old, s.Node("dead"), place, place.Own())
 		if needed != test.want || needed && f != old {
 			t.Errorf("%s: needed: %t, %+v", name, needed, f)
@@ -239,7 +239,7 @@ func TestHasRight(t *testing.T) {
 			}
 		})
 		p := Arbiter{}.planner(s, v, auditTime)
-		if right, promise := p.hasRight(v.NodeVolume("well"), false), p.hasRight(v.NodeVolume("well"), true); right != test.right || promise != test.promise {
+		if right, promise := p.hasRight(v.OnNode("well"), false), p.hasRight(v.OnNode("well"), true); right != test.right || promise != test.promise {
 			t.Errorf("%s: %t, by the promise %t", name, right, promise)
 		}
 	}
@@ -279,7 +279,7 @@ func TestHolderNode(t *testing.T) {
 				l.Apply(auditTime, e)
 			}
 		})
-		uid, boot, machine := Arbiter{}.planner(s, v, auditTime).holderNode(test.was, test.at, v.NodeVolume(test.at))
+		uid, boot, machine := Arbiter{}.planner(s, v, auditTime).holderNode(test.was, test.at, v.OnNode(test.at))
 		if uid != test.uid || boot != test.boot || (machine == "m") != (boot == "old" || boot == "b" && test.at == "well") {
 			t.Errorf("%s: %q %q, want %q %q", name, uid, boot, test.uid, test.boot)
 		}

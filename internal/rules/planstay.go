@@ -16,7 +16,7 @@ import (
 //	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
 
 // asksToStay says whether the volume is to be left at a node where its deletion fails.
-func (p *holdPlan) asksToStay(place *ledger.NodeVolume) bool {
+func (p *holdPlan) asksToStay(place *ledger.VolumeOnNode) bool {
 	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
 		return false
 	}
@@ -26,7 +26,7 @@ func (p *holdPlan) asksToStay(place *ledger.NodeVolume) bool {
 
 // stays says whether the volume may be at the holder's node without an attachment there: it was asked for,
 // or is in the hold and not disproved.
-func (p *holdPlan) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+func (p *holdPlan) stays(was, h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	if was.Stays && was.Node == h.Node {
 		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
@@ -46,7 +46,7 @@ func (p *holdPlan) lost(name ledger.NodeName) bool {
 
 // forcedFrom says whether a rule permits to take the volume from a node by force.
 func (p *holdPlan) forcedFrom(name ledger.NodeName) bool {
-	if place := p.volume.NodeVolume(name); place != nil {
+	if place := p.volume.OnNode(name); place != nil {
 		return force(p.snapshot, p.volume, place, p.now).over()
 	}
 	return fenced(p.snapshot, p.volume, name, p.now)
@@ -72,7 +72,7 @@ func (p *holdPlan) unknown(h *ledger.Hold) {
 }
 
 // askToStay plans the annotation, after the hold is written.
-func (p *attachPlan) askToStay(place *ledger.NodeVolume) {
+func (p *attachPlan) askToStay(place *ledger.VolumeOnNode) {
 	va := p.own(place)
 	if p.writesHold() {
 		return // an unanswered write may have changed the hold
@@ -88,7 +88,7 @@ func (p *attachPlan) writesHold() bool {
 }
 
 // someone names a user that wants the volume at a node, for messages.
-func (p *attachPlan) someone(place *ledger.NodeVolume) string {
+func (p *attachPlan) someone(place *ledger.VolumeOnNode) string {
 	who := p.firstLiving(place)
 	if who.IsZero() {
 		return ""
@@ -97,13 +97,13 @@ func (p *attachPlan) someone(place *ledger.NodeVolume) string {
 }
 
 // attachAbandoned attaches a volume that was left at a node and is unwanted there: only an attachment can
-// be detached. It has a NodeVolume there, with its slot (NodeVolume.Left).
+// be detached. It has a VolumeOnNode there, with its slot (VolumeOnNode.Left).
 func (p *attachPlan) attachAbandoned() {
 	was := hold(p.volume)
 	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
 		return
 	}
-	place := p.volume.NodeVolume(was.Node)
+	place := p.volume.OnNode(was.Node)
 	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) || !p.lasts() || !p.gone(place) {
 		return
 	}
@@ -115,7 +115,7 @@ func (p *attachPlan) attachAbandoned() {
 // attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is not
 // attached yet. It is not deleted before: the attacher might never have seen it, and its end would not
 // prove the detach. If no attacher will attach it any more, its PersistentVolume waits for its end.
-func (p *detachPlan) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
+func (p *detachPlan) attachedAnew(place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	was := hold(p.volume)
 	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))
 	return waits && p.lasts() && !p.forcedFrom(place.Node)

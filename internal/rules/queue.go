@@ -43,9 +43,9 @@ type Queue struct {
 	waitsElsewhere bool // see WaitsElsewhere
 
 	slots     slots
-	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, filled on demand
-	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, filled on demand
-	weights   map[ledger.VolumeID]int       // filled by weight
+	elsewhere map[ledger.VolumeID]awaiting    // see keptElsewhere, filled on demand
+	users     map[*ledger.VolumeOnNode]ranked // of VolumeOnNodes with many users, filled on demand
+	weights   map[ledger.VolumeID]int         // filled by weight
 }
 
 // WaitsElsewhere says whether a decision so far has a ticket wait for a ticket at another node. That one
@@ -58,7 +58,7 @@ type decision struct {
 	gets    bool // granted, or as soon as another ticket is known not to be
 }
 
-// ranked holds the users of a NodeVolume: first all except pending tickets, then the contending pending
+// ranked holds the users of a VolumeOnNode: first all except pending tickets, then the contending pending
 // tickets in rank order.
 type ranked struct {
 	users  []ledger.User
@@ -74,7 +74,7 @@ func (l *Line) queue(n ledger.NodeName) *Queue {
 	s := l.snapshot
 	q := &Queue{
 		arbiter: l.arbiter, snapshot: s, node: n, now: l.now, line: l, decided: map[ledger.TicketID]decision{},
-		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.NodeVolume]ranked{}, weights: map[ledger.VolumeID]int{},
+		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.VolumeOnNode]ranked{}, weights: map[ledger.VolumeID]int{},
 	}
 	if node := s.Node(n); node != nil {
 		q.rank(node)
@@ -129,9 +129,9 @@ func (q *Queue) weight(t *ledger.Ticket) int {
 	for _, id := range q.snapshot.TicketAt(t.ID) {
 		weight, known := q.weights[id]
 		if v := q.snapshot.Volume(id); !known && v != nil {
-			for i := range v.NodeVolumes {
-				if weight++; !v.NodeVolumes[i].OnlyAsked {
-					weight += len(v.NodeVolumes[i].Users)
+			for i := range v.OnNodes {
+				if weight++; !v.OnNodes[i].OnlyAsked {
+					weight += len(v.OnNodes[i].Users)
 				}
 			}
 			q.weights[id] = weight
@@ -141,13 +141,13 @@ func (q *Queue) weight(t *ledger.Ticket) int {
 	return sum
 }
 
-// fewUsers is the number of users of a NodeVolume up to which they are checked in any order, and the
+// fewUsers is the number of users of a VolumeOnNode up to which they are checked in any order, and the
 // maximum of tickets that a verdict names as keeping a volume.
 const fewUsers = 16
 
-// blockers are the users of a NodeVolume that may keep a volume from a request. Of the contending tickets
+// blockers are the users of a VolumeOnNode that may keep a volume from a request. Of the contending tickets
 // before it, the first few are enough.
-func (q *Queue) blockers(p *ledger.NodeVolume, r Request) []ledger.User {
+func (q *Queue) blockers(p *ledger.VolumeOnNode, r Request) []ledger.User {
 	if q == nil || len(p.Users) <= fewUsers {
 		return p.Users
 	}
@@ -160,7 +160,7 @@ func (q *Queue) blockers(p *ledger.NodeVolume, r Request) []ledger.User {
 	return known.users[:len(known.users)-len(known.asking)+min(before, fewUsers)]
 }
 
-func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
+func (q *Queue) ranked(p *ledger.VolumeOnNode) ranked {
 	var k ranked
 	for _, u := range p.Users {
 		switch claimStateOf(q.snapshot, u) {

@@ -106,7 +106,7 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 func fullOneByOne(w evaluation, given, kept map[ledger.VolumeID]bool) bool {
 	all, fresh := map[ledger.VolumeID]bool{}, false
 	for v := range w.snapshot.Volumes() {
-		if p := v.NodeVolume(w.node); p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		if p := v.OnNode(w.node); p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			k := w.snapshot.Ticket(u.Ticket)
 			return k.Phase == ledger.TicketGranted || k.InDoubt
 		})) {
@@ -114,7 +114,7 @@ func fullOneByOne(w evaluation, given, kept map[ledger.VolumeID]bool) bool {
 		}
 	}
 	for _, n := range w.request.Needs {
-		p := w.snapshot.Volume(n.Volume).NodeVolume(w.node)
+		p := w.snapshot.Volume(n.Volume).OnNode(w.node)
 		has := given[n.Volume] || p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool { return w.snapshot.Ticket(u.Ticket).Phase == ledger.TicketGranted }))
 		fresh = fresh || !n.Volume.IsZero() && !has
 		if !n.Volume.IsZero() {
@@ -168,8 +168,8 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 // exclusive volume from the request.
 func blockedOneByOne(w evaluation, v *ledger.Volume) bool {
 	living, others, foreigners := false, false, false
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		foreigners = foreigners || p.Node != w.node && foreign(p)
 		for _, u := range p.Users {
 			k := w.snapshot.Ticket(u.Ticket)

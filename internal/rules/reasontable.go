@@ -265,7 +265,7 @@ func (r Reason) waysToKnow() string {
 	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
 	case r.Detail == unread:
-		return "moorage-node there can read what its NodeVolumes has as unknown, or the machine " + taint
+		return "moorage-node there can read what its NodeMountReport has as unknown, or the machine " + taint
 	case several && nothing:
 		return "the machine " + taint
 	case several:
@@ -279,7 +279,7 @@ func (r Reason) waysToKnow() string {
 }
 
 func (r Reason) stagedAtNode() string {
-	text := fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. It goes once it is unmounted there", r.volume(), r.Node)
+	text := fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeMountReport has the path. It goes once it is unmounted there", r.volume(), r.Node)
 	if r.Detail != "" {
 		return text + "; " + r.Detail
 	}

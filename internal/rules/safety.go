@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unused says whether a NodeVolume has no users, except tickets that were never granted.
-func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
+// unused says whether a VolumeOnNode has no users, except tickets that were never granted.
+func unused(s ledger.Snapshot, p *ledger.VolumeOnNode) bool {
 	for _, u := range p.Users {
 		if claimStateOf(s, u) >= terminating {
 			return false
@@ -22,12 +22,12 @@ func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 // SafeToDetach says whether the volume may leave a node that no longer wants it, and by which rule of
 // force; none if the kubelet's own word is enough. Allow does not permit the deletion of the
 // VolumeAttachment yet: the steps of Plan first prove it against the API.
-func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) (Verdict, string) {
+func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) (Verdict, string) {
 	return a.safeToDetach(s, v, p, p.Own(), now)
 }
 
 // safeToDetach is SafeToDetach with a known own attachment.
-func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment, now time.Time) (Verdict, string) {
+func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, va *ledger.Attachment, now time.Time) (Verdict, string) {
 	n := s.Node(p.Node)
 	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
 	if n != nil && n.Exists && !n.Managed {
@@ -83,7 +83,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 // Unexplained says whether a kubelet lists a volume in volumesInUse that has neither a VolumeAttachment nor
 // a pod there, and is not in volumesAttached. It counts as in use: after a VolumeAttachment's finalizer was
 // removed by hand, the list may be the only trace of a mount.
-func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
+func Unexplained(s ledger.Snapshot, p *ledger.VolumeOnNode) bool {
 	return p.MayBeInUse() && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
 }
 
@@ -92,7 +92,7 @@ func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 const unexplainedGrace = time.Minute
 
 // untilUnexplained is the rest of that time.
-func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) time.Duration {
+func untilUnexplained(v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) time.Duration {
 	if at, seen := v.Left(p.Node); seen {
 		return unexplainedGrace - now.Sub(at)
 	}
@@ -116,7 +116,7 @@ const unattached = ", and no VolumeAttachment of it is there"
 
 // formerMachineReason is the reason for a volume that an earlier machine may have mounted, until a rule of
 // force holds.
-func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
+func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
 	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
 	if slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine || b.Is(s.Node(p.Node)) }) || noBootEnds(s, v, p) {
@@ -130,7 +130,7 @@ func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolu
 
 // noBootEnds says whether a volume stays unknown after a reboot: it may be mounted in one of several boots of
 // a machine, and the hold has room for one.
-func noBootEnds(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func noBootEnds(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID != "" && b.BootID == "" })
 }
 
@@ -142,7 +142,7 @@ const forgetfulTaken = "it was detached from there by force while it was in use,
 
 // untilForced is a Reason's time until a rule of force holds: none while pods of the node delay it,
 // noTimeForces if the policy has no time for it.
-func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing) int64 {
+func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, f forcing) int64 {
 	if f.Rule == "" && unused(s, p) && afterPodGone(s, policyOf(s, v)) < 0 {
 		return noTimeForces
 	}
@@ -168,7 +168,7 @@ func secondsLeft(f forcing) int64 {
 // node's volumesAttached, which the kubelet obeys, names it. For a volume that needs no attachment, no
 // removal from volumesAttached may be in flight.
 func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
-	p := s.Volume(id).NodeVolume(n)
+	p := s.Volume(id).OnNode(n)
 	switch {
 	case !s.AttachRequired(id.Driver):
 		return true

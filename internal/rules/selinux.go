@@ -20,7 +20,7 @@ func (w evaluation) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	conflicts := func(u ledger.User) {
 		reasons = append(reasons, Reason{Code: SELinuxConflict, Volume: need.Volume, Claim: need.Name, Node: w.node, Who: requester(s, u)})
 	}
-	if place := v.NodeVolume(w.node); place != nil {
+	if place := v.OnNode(w.node); place != nil {
 		for _, u := range w.queue.blockers(place, w.request) {
 			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(need.SELinux) && (w.blocks(v, place, u) || w.leavesIt(u)) {
 				conflicts(u)

@@ -42,7 +42,7 @@ func (q *Queue) leave(node *ledger.Node) {
 				continue
 			}
 			looked[v] = true
-			if q.onlyAsked(q.snapshot.Volume(v).NodeVolume(node.Name)) {
+			if q.onlyAsked(q.snapshot.Volume(v).OnNode(node.Name)) {
 				q.slots.leaves[v] = true
 				q.slots.leaving[v.Driver]++
 			}
@@ -52,7 +52,7 @@ func (q *Queue) leave(node *ledger.Node) {
 
 // onlyAsked says whether only tickets that are decided on bind a volume to the node. A ticket that an
 // earlier leader may have granted is not one.
-func (q *Queue) onlyAsked(p *ledger.NodeVolume) bool {
+func (q *Queue) onlyAsked(p *ledger.VolumeOnNode) bool {
 	if p == nil || p.OccupiesSlot() {
 		return false
 	}
@@ -69,7 +69,7 @@ func (q *Queue) onlyAsked(p *ledger.NodeVolume) bool {
 }
 
 // takes says whether a volume has a slot at the node, its own or one kept for an earlier ticket.
-func (s *slots) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
+func (s *slots) takes(v ledger.VolumeID, p *ledger.VolumeOnNode) bool {
 	return p != nil && !s.leaves[v] || s.given[v] || s.kept[v]
 }
 
@@ -120,7 +120,7 @@ func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool
 		}
 		v := need.Volume
 		h := q.slots.handed[v.Driver]
-		do(v, &h, q.snapshot.Volume(v).NodeVolume(q.node) != nil && !q.slots.leaves[v])
+		do(v, &h, q.snapshot.Volume(v).OnNode(q.node) != nil && !q.slots.leaves[v])
 		q.slots.handed[v.Driver] = h
 	}
 }
@@ -203,8 +203,8 @@ func (q *Queue) firstElsewhere(id ledger.VolumeID) awaiting {
 	if v == nil {
 		return first
 	}
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		if p.Node == q.node || !p.TakesSlot() {
 			continue
 		}

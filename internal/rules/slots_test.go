@@ -41,7 +41,7 @@ func TestVacant(t *testing.T) {
 					l.Apply(auditTime, e)
 				}
 			})
-			place := s.Volume(id).NodeVolume("well")
+			place := s.Volume(id).OnNode("well")
 			w := evaluation{snapshot: s, request: request, node: "well", now: auditTime}
 			if got := w.vacant(place); got != test.evicts {
 				t.Errorf("to a scheduler: %t", got)
@@ -64,7 +64,7 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	d := &ledger.Delta{}
 	d.Remove("p")
 	w := evaluation{snapshot: s.With(d), node: "well", now: auditTime}
-	if !w.vacant(v.NodeVolume("well")) {
+	if !w.vacant(v.OnNode("well")) {
 		t.Error("not to a scheduler that evicts its only user")
 	}
 	s, v, _ = concerned(t, "well", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -72,7 +72,7 @@ func TestVacantOfTheEvicted(t *testing.T) {
 		l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9,
 			Reason: string(HeldElsewhere), Volumes: []ledger.TicketVolume{{Claim: "data"}}})
 	})
-	if w = (evaluation{snapshot: s.With(d), node: "well", now: auditTime}); !w.vacant(v.NodeVolume("well")) {
+	if w = (evaluation{snapshot: s.With(d), node: "well", now: auditTime}); !w.vacant(v.OnNode("well")) {
 		t.Error("not where a ticket beside it merely waits")
 	}
 }

@@ -110,10 +110,10 @@ func TestLeavesOfAQueue(t *testing.T) {
 // A volume has its own slot if it is there for more than tickets, or has a given or kept slot.
 func TestTakesOfAQueue(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
-	place, only := &ledger.NodeVolume{}, map[ledger.VolumeID]bool{v: true}
+	place, only := &ledger.VolumeOnNode{}, map[ledger.VolumeID]bool{v: true}
 	for name, test := range map[string]struct {
 		s    slots
-		p    *ledger.NodeVolume
+		p    *ledger.VolumeOnNode
 		want bool
 	}{
 		"it is there":            {slots{}, place, true},

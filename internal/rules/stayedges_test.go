@@ -127,7 +127,7 @@ func TestAskToStay(t *testing.T) {
 		v := s.Volume(id)
 		p := Arbiter{StayAttached: true}.planner(s, v, auditTime)
 		p.hold.Next.Node = test.next
-		p.askToStay(v.NodeVolume("well"))
+		p.askToStay(v.OnNode("well"))
 		steps := p.plan.Steps
 		if got := len(steps) == 1 && steps[0].Do == MarkWanted && steps[0].Version == "7" && steps[0].Who == "shop/db"; got != test.want || len(steps) > 0 != test.want {
 			t.Errorf("%s: planned %+v", name, steps)

@@ -76,7 +76,7 @@ func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event)
 
 func staysAtWorker1(t *testing.T, s *script) {
 	t.Helper()
-	if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-1"); p == nil || !p.HasAttachments() {
+	if p := s.snapshot().Volume(s.volumeNamed("pv-1")).OnNode("worker-1"); p == nil || !p.HasAttachments() {
 		t.Error("detached on the word of a kubelet that may have forgotten it, as the hold says")
 	}
 }

@@ -60,7 +60,7 @@ func TestHoldNamesMigrations(t *testing.T) {
 	for may, want := range map[bool][]string{true: {"granted"}, false: nil} {
 		s, v, _ := migrations(t, may, named, tickets...)
 		var got []string
-		for _, r := range (Arbiter{}).planner(s, v, auditTime).migrations(v.NodeVolume("well")) {
+		for _, r := range (Arbiter{}).planner(s, v, auditTime).migrations(v.OnNode("well")) {
 			got = append(got, r.Name)
 		}
 		if slices.Sort(got); !slices.Equal(got, want) {

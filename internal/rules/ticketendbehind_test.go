@@ -35,9 +35,9 @@ func (s *script) tickAll(times int) {
 // to it.
 func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	t.Helper()
-	var p *ledger.NodeVolume
+	var p *ledger.VolumeOnNode
 	if volume := s.snapshot().Volume(v); volume != nil {
-		p = volume.NodeVolume("worker-2")
+		p = volume.OnNode("worker-2")
 	}
 	if p == nil || !p.HasAttachments() && !(v.NoAttach() && p.MayBeThere(v)) {
 		t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
@@ -224,16 +224,16 @@ func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 					s.DeletePod("db.1")
 					s.tickAll(5)
 					playOn(t, s, "show volume=pv-1", "node worker-2 ready=false", "run", "advance 10s", "run", "advance 1m", "run", "show volume=pv-1")
-					if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p != nil && p.HasAttachments() {
+					if p := s.snapshot().Volume(s.volumeNamed("pv-1")).OnNode("worker-2"); p != nil && p.HasAttachments() {
 						t.Error("a minute later it is attached still")
 					}
 					playOn(t, s, "advance 24h", "run", "show volume=pv-1")
-					if v := s.snapshot().Volume(s.volumeNamed("pv-1")); v != nil && v.NodeVolume("worker-2") != nil && v.NodeVolume("worker-2").HasAttachments() {
+					if v := s.snapshot().Volume(s.volumeNamed("pv-1")); v != nil && v.OnNode("worker-2") != nil && v.OnNode("worker-2").HasAttachments() {
 						t.Error("a day later it is attached still")
 					}
 					playOn(t, s, "node worker-2 ready=true", "run", "pod again claim=data", "bind pod=again node=worker-2", "run", "delete pod=again", "run", "advance 10m", "run", "show volume=pv-1")
 					if v := s.snapshot().Volume(s.volumeNamed("pv-1")); v != nil {
-						if p := v.NodeVolume("worker-2"); p != nil && p.HasAttachments() {
+						if p := v.OnNode("worker-2"); p != nil && p.HasAttachments() {
 							t.Error("and after the node is back, a pod has used it again, and ended in good order: it is attached still")
 						}
 					}

@@ -13,7 +13,7 @@ import (
 // and the longest time for which it does without a change: 0 while it is in progress. A refused one
 // occupies none: its attacher pauses before the retry. An unanswered detach occupies one for a minute:
 // otherwise a few hanging ones would stop the driver everywhere.
-func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool, time.Duration) {
+func UnderWay(s ledger.Snapshot, place *ledger.VolumeOnNode, now time.Time) (bool, time.Duration) {
 	va := place.Canonical()
 	switch {
 	case va == nil:
@@ -34,7 +34,7 @@ func Answers(n *ledger.Node) bool { return ready(n) }
 // may begin it, and the driver's workers are all occupied. It is for messages: the controller decides the
 // order of work.
 func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
-	place := v.NodeVolume(reason.Node)
+	place := v.OnNode(reason.Node)
 	if place == nil || reason.Code != Attaching && reason.Code != Detaching {
 		return reason
 	}
@@ -58,7 +58,7 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 // AwaitsWorker says whether a volume's attach or detach at a node waits for one of the driver's workers.
 func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.NodeName, now time.Time) bool {
 	reason := Reason{Code: Attaching, Node: n}
-	if v.NodeVolume(n).HasAttachments() {
+	if v.OnNode(n).HasAttachments() {
 		reason.Code = Detaching
 	}
 	return a.noFreeWorker(s, v, reason, now).Code == NoFreeWorker
@@ -82,6 +82,6 @@ func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now t
 
 // forThem says whether kube-controller-manager, which counts no workers, attaches a volume to a node: in
 // Cooperative mode, for bound pods.
-func (p *planning) forThem(place *ledger.NodeVolume) bool {
+func (p *planning) forThem(place *ledger.VolumeOnNode) bool {
 	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
 }

@@ -96,14 +96,14 @@ func TestWhatExplainsUse(t *testing.T) {
 	} {
 		l, _ := listing(test.events...)
 		s := l.Snapshot()
-		if got := Unexplained(s, s.Volume(v).NodeVolume("n1")); got != test.want {
+		if got := Unexplained(s, s.Volume(v).OnNode("n1")); got != test.want {
 			t.Errorf("with %s it is unexplained: %t, want %t", name, got, test.want)
 		}
 	}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "a"}
 	l, _ := listing(ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld}},
 		ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{iscsi}})
-	if s := l.Snapshot(); Unexplained(s, s.Volume(iscsi).NodeVolume("n1")) {
+	if s := l.Snapshot(); Unexplained(s, s.Volume(iscsi).OnNode("n1")) {
 		t.Error("one that needs no attachment is unexplained where its hold has it")
 	}
 }

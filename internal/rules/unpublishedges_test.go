@@ -68,7 +68,7 @@ func TestUnpublishFences(t *testing.T) {
 
 func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 	v := &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}
-	if unpublishCuts(ledger.Snapshot{}, v, nil, nil) || unpublishCuts(ledger.Snapshot{}, v, &ledger.NodeVolume{}, nil) {
+	if unpublishCuts(ledger.Snapshot{}, v, nil, nil) || unpublishCuts(ledger.Snapshot{}, v, &ledger.VolumeOnNode{}, nil) {
 		t.Error("the unpublish of an iSCSI volume takes no access away")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// claimState is the state of a user's claim on a NodeVolume.
+// claimState is the state of a user's claim on a VolumeOnNode.
 type claimState uint8
 
 const (
@@ -57,7 +57,7 @@ func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
 		return n == nil
 	}
 	return !slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
-		at := s.Volume(v).NodeVolume(p.Node)
+		at := s.Volume(v).OnNode(p.Node)
 		return at.OccupiesSlot() || at.WithoutAttachment()
 	})
 }

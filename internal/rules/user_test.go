@@ -63,7 +63,7 @@ func TestWhatIsUnderWay(t *testing.T) {
 		a := ledger.Attachment{Name: ledger.AttachmentName(id, "n1"), UID: "a", Version: string(rune('0' + version)), Driver: "d", Node: "n1", Inline: id}
 		change(&a)
 		l.Apply(auditTime, a)
-		return UnderWay(l.Snapshot(), l.Snapshot().Volume(id).NodeVolume("n1"), at)
+		return UnderWay(l.Snapshot(), l.Snapshot().Volume(id).OnNode("n1"), at)
 	}
 	failed := ledger.CallError{Code: 13, Message: "busy"}
 	for i, test := range []struct {
@@ -152,13 +152,13 @@ func TestFenceNamesTheRule(t *testing.T) {
 // A fence says whether the node had the volume in use when it was taken: a kubelet that has reported is
 // believed.
 func TestFenceSaysWhetherItWasInUse(t *testing.T) {
-	place := &ledger.NodeVolume{Node: "n1"}
-	used := &ledger.NodeVolume{Node: "n1", InUse: true}
+	place := &ledger.VolumeOnNode{Node: "n1"}
+	used := &ledger.VolumeOnNode{Node: "n1", InUse: true}
 	p := &holdPlan{planning{volume: &ledger.Volume{}}}
 	reports := silentNode(func(n *ledger.Node) { n.Reporting = true })
 	for i, test := range []struct {
 		node  *ledger.Node
-		place *ledger.NodeVolume
+		place *ledger.VolumeOnNode
 		want  bool
 	}{{reports, place, false}, {reports, used, true}, {silentNode(func(*ledger.Node) {}), place, true}, {nil, place, true}} {
 		if f := p.newFence(test.node, test.place, nil, AfterPodGone); f.InUse != test.want || f.Rule != AfterPodGone {

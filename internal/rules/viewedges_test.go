@@ -144,7 +144,7 @@ func TestUndecided(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodTerminating))
 	for name, test := range map[string]struct {
 		link ledger.Link
-		at   *ledger.NodeVolume
+		at   *ledger.VolumeOnNode
 		node ledger.NodeName
 		want ledger.Code
 	}{
@@ -261,7 +261,7 @@ func TestHeldBack(t *testing.T) {
 	granting, own := w, w
 	granting.queue = Arbiter{}.Queue(p.snapshot, "well", auditTime)
 	own.request.Pod = "q"
-	placeholder := &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), NodeVolumes: p.volume.NodeVolumes, Hold: p.volume.Hold}
+	placeholder := &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), OnNodes: p.volume.OnNodes, Hold: p.volume.Hold}
 	if got := slices.Concat(granting.heldBack(p.volume, need), w.heldBack(placeholder, need)); len(got) > 0 {
 		t.Errorf("held back by %+v", got)
 	}

@@ -126,18 +126,18 @@ func TestTaken(t *testing.T) {
 	}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	for name, test := range map[string]struct {
-		places []ledger.NodeVolume
+		places []ledger.VolumeOnNode
 		rule   string
 		want   bool
 	}{
-		"it is listed":             {[]ledger.NodeVolume{{Node: "well", Reported: true}}, AfterPodGone, false},
-		"it is not":                {[]ledger.NodeVolume{{Node: "well", InUse: true}}, AfterPodGone, true},
+		"it is listed":             {[]ledger.VolumeOnNode{{Node: "well", Reported: true}}, AfterPodGone, false},
+		"it is not":                {[]ledger.VolumeOnNode{{Node: "well", InUse: true}}, AfterPodGone, true},
 		"nothing is there":         {nil, AfterPodGone, true},
 		"not listed, and no rule":  {nil, "", false},
-		"it is listed by another":  {[]ledger.NodeVolume{{Node: "dead", Reported: true}}, AfterPodGone, true},
-		"listed, and without rule": {[]ledger.NodeVolume{{Node: "well", Reported: true}}, "", false},
+		"it is listed by another":  {[]ledger.VolumeOnNode{{Node: "dead", Reported: true}}, AfterPodGone, true},
+		"listed, and without rule": {[]ledger.VolumeOnNode{{Node: "well", Reported: true}}, "", false},
 	} {
-		if got := Taken(&ledger.Volume{ID: iscsi, NodeVolumes: test.places}, ledger.Fence{Node: "well", Rule: test.rule}); got != test.want {
+		if got := Taken(&ledger.Volume{ID: iscsi, OnNodes: test.places}, ledger.Fence{Node: "well", Rule: test.rule}); got != test.want {
 			t.Errorf("without an attachment, %s: %t", name, got)
 		}
 	}
@@ -170,7 +170,7 @@ func TestUnpublishOfAnotherMachine(t *testing.T) {
 // No rule of force applies where a ticket keeps a volume detached.
 func TestNothingIsForcedFromNowhere(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
-	if f := podGone(p.snapshot, p.volume, &ledger.NodeVolume{Node: ledger.Detached}, auditTime.Add(time.Hour)); f.Rule != "" {
+	if f := podGone(p.snapshot, p.volume, &ledger.VolumeOnNode{Node: ledger.Detached}, auditTime.Add(time.Hour)); f.Rule != "" {
 		t.Errorf("%+v", f)
 	}
 }

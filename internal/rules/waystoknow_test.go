@@ -31,7 +31,7 @@ func TestDoubtNamesWhatIsThere(t *testing.T) {
 		l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "made-again", BootID: "b", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 		s := l.Snapshot()
 		v := s.Volume(test.volume)
-		verdict, _ := Arbiter{}.SafeToDetach(s, v, v.NodeVolume("n1"), auditTime)
+		verdict, _ := Arbiter{}.SafeToDetach(s, v, v.OnNode("n1"), auditTime)
 		message := verdict.First().Message()
 		if verdict.First().Code != InUseUnknown || !strings.Contains(message, "rebooted") || !strings.Contains(message, "out-of-service") {
 			t.Errorf("%s: %s %s", name, verdict.First().Code, message)
@@ -65,7 +65,7 @@ func TestDoubtOfADeletedNodeNamesWhatIsThere(t *testing.T) {
 			l.Apply(auditTime, e)
 		}
 		s := l.Snapshot()
-		verdict, _ := Arbiter{}.SafeToDetach(s, s.Volume(v), s.Volume(v).NodeVolume("n1"), auditTime)
+		verdict, _ := Arbiter{}.SafeToDetach(s, s.Volume(v), s.Volume(v).OnNode("n1"), auditTime)
 		message := verdict.First().Message()
 		if verdict.First().Code != InUseUnknown || !strings.Contains(message, "out-of-service") {
 			t.Errorf("%s: %s %s", name, verdict.First().Code, message)

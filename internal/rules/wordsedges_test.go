@@ -81,7 +81,7 @@ func TestWaysToKnowByTheDetail(t *testing.T) {
 		for words, want := range map[string]bool{
 			"the machine is rebooted": test.boots, "moorage-node there has looked twice": test.looks, "deletes its VolumeAttachment": test.attachment,
 			"node.kubernetes.io/out-of-service": true, "moorage-node there has looked, or": test.r.Detail == unsaid,
-			"its NodeVolumes has as unknown": test.r.Detail == unread,
+			"its NodeMountReport has as unknown": test.r.Detail == unread,
 		} {
 			if got := strings.Contains(text, words); got != want {
 				t.Errorf("%s: that it says %q is %t: %s", name, words, got, text)

@@ -258,8 +258,8 @@ func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, sl
 	}
 	here := map[ledger.VolumeID]bool{}
 	for v := range s.Volumes() {
-		for i := range v.NodeVolumes {
-			place := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			place := &v.OnNodes[i]
 			if !slices.ContainsFunc(place.Users, has) {
 				continue
 			}

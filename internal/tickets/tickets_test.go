@@ -115,7 +115,7 @@ func judge(t *rapid.T, w *ticketwriter.Writer) {
 	s := w.Ledger.Snapshot()
 	used := 0
 	for v := range s.Volumes() {
-		if place := v.NodeVolume("n1"); place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		if place := v.OnNode("n1"); place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
 		}) {
 			used++

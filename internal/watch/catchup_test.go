@@ -38,7 +38,7 @@ func TestCatchUpReadsWhatInformersHaveNotShown(t *testing.T) {
 	for what, known := range map[string]bool{
 		"pod":              s.Pod("u1") != nil,
 		"Node":             s.Node("n1").Ready == ledger.ReadyTrue,
-		"VolumeAttachment": s.Volume(v).NodeVolume("n2") != nil,
+		"VolumeAttachment": s.Volume(v).OnNode("n2") != nil,
 		"ticket":           s.Ticket(ledger.TicketID{Namespace: "shop", Name: "u2"}) != nil,
 		"VolumeHold":       s.Volume(v).Hold != nil,
 		"PersistentVolume": s.PersistentVolume("more") != nil && s.PersistentVolume("more").Volume == more,

@@ -32,7 +32,7 @@ const (
 	Policies          Kind = "attachpolicies"
 	// NodeWords are what moorage-node says: only the controller acts by it, and only where
 	// the API server serves it.
-	NodeWords Kind = "nodevolumes"
+	NodeWords Kind = "nodemountreports"
 )
 
 // AllKinds lists every kind that the controller and the scheduler both need.

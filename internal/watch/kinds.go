@@ -32,7 +32,7 @@ func kindOf(object runtime.Object) (Kind, bool) {
 		return Holds, true
 	case *v1alpha1.AttachPolicy:
 		return Policies, true
-	case *v1alpha1.NodeVolumes:
+	case *v1alpha1.NodeMountReport:
 		return NodeWords, true
 	case *corev1.Pod:
 		return Pods, true
@@ -102,7 +102,7 @@ func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) c
 	case Policies:
 		return client.NewAttachPolicyInformer(c)
 	case NodeWords:
-		return client.NewAllNodeVolumesInformer(c)
+		return client.NewAllNodeMountReportInformer(c)
 	case Pods:
 		return f.Core().V1().Pods().Informer()
 	case Claims:
@@ -132,7 +132,7 @@ func (o *Observer) event(object runtime.Object) (ledger.Event, error) {
 		return convert.Hold(object), nil
 	case *v1alpha1.AttachPolicy:
 		return convert.Policy(object), nil
-	case *v1alpha1.NodeVolumes:
+	case *v1alpha1.NodeMountReport:
 		return convert.NodeWord(object), nil
 	case *corev1.Pod:
 		return convert.Pod(object)

@@ -125,7 +125,7 @@ func TestEveryKindReachesTheLedger(t *testing.T) {
 
 	s := o.Snapshot()
 	volume := s.Volume(v)
-	if volume == nil || volume.Hold == nil || volume.Hold.Transitions != 3 || volume.NodeVolume("n1").Canonical() == nil || volume.NodeVolume("n2") == nil {
+	if volume == nil || volume.Hold == nil || volume.Hold.Transitions != 3 || volume.OnNode("n1").Canonical() == nil || volume.OnNode("n2") == nil {
 		t.Fatalf("the volume is %+v", volume)
 	}
 	policies := 0
@@ -166,7 +166,7 @@ func TestNamesakes(t *testing.T) {
 	o := start(t, server, true)
 	server.Put("pods", pod("db", "u2", "n2", "data"))
 	o.until("the first pod is gone, the second there", func(s ledger.Snapshot) bool {
-		return s.Pod("u1") == nil && s.Pod("u2") != nil && s.Volume(v).NodeVolume("n1") == nil && s.Volume(v).NodeVolume("n2") != nil
+		return s.Pod("u1") == nil && s.Pod("u2") != nil && s.Volume(v).OnNode("n1") == nil && s.Volume(v).OnNode("n2") != nil
 	})
 }
 
@@ -240,7 +240,7 @@ func TestPodsAreListedAfterTickets(t *testing.T) {
 	if err := o.WaitForSync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := o.Snapshot(); s.Volume(v).NodeVolume("n1") == nil {
+	if s := o.Snapshot(); s.Volume(v).OnNode("n1") == nil {
 		t.Error("neither the reservation nor the bound pod counts")
 	}
 }

@@ -226,7 +226,7 @@ func (s scale) start(b *testing.B) *started {
 		if attached == 0 {
 			b.ReportMetric(time.Since(began).Seconds(), "s-to-first-decision")
 		}
-		if p := v.NodeVolume(ledger.NodeName("worker-" + s.number(v.ID.Handle))); p != nil && p.Own() != nil && len(p.Users) > 0 {
+		if p := v.OnNode(ledger.NodeName("worker-" + s.number(v.ID.Handle))); p != nil && p.Own() != nil && len(p.Users) > 0 {
 			attached++
 		}
 	}

@@ -34,7 +34,7 @@ func (o *Observer) slim(object any) (any, error) {
 		object.ManagedFields, object.Labels = nil, nil
 	case *v1alpha1.VolumeTicket:
 		slimTicket(object)
-	case *v1alpha1.NodeVolumes:
+	case *v1alpha1.NodeMountReport:
 		object.ManagedFields = nil
 		slimVolumesOf(object)
 	}
@@ -44,7 +44,7 @@ func (o *Observer) slim(object any) (any, error) {
 // slimVolumesOf keeps, of a node's volumes, their identity, and whether they are staged, mounted,
 // published or forgotten. For an unreadable volume only the path and the PersistentVolume's name may
 // identify it.
-func slimVolumesOf(n *v1alpha1.NodeVolumes) {
+func slimVolumesOf(n *v1alpha1.NodeMountReport) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
 		if v.Unknown != "" {

@@ -239,13 +239,13 @@ func TestRefusedPodsAreTold(t *testing.T) {
 	}
 }
 
-// A slimmed NodeVolumes makes the same fact: also of unreadable records, for which only the folder's
+// A slimmed NodeMountReport makes the same fact: also of unreadable records, for which only the folder's
 // name identifies the volume.
-func TestSlimNodeVolumes(t *testing.T) {
+func TestSlimNodeMountReport(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	pods := []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}, {PodUID: "q", PodFolder: true, Mounted: no}}
-	whole := &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "w", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
-	whole.Status.Volumes = []v1alpha1.NodeVolume{
+	whole := &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "w", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
+	whole.Status.Volumes = []v1alpha1.ReportedVolume{
 		{Path: "staged", Driver: "d", Handle: "a", PersistentVolume: "pv-a", Mode: "Filesystem", Staged: yes, Mounted: yes, Published: pods},
 		{Path: "forgotten", Driver: "d", Handle: "b", Mode: "Filesystem", Staged: yes, Mounted: yes, Forgotten: true},
 		{Path: "pods/p/volumes/kubernetes.io~csi/pv", PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: no, Published: pods[:1], Unknown: "cut off"},
@@ -260,7 +260,7 @@ func TestSlimNodeVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slimmed := kept.(*v1alpha1.NodeVolumes)
+	slimmed := kept.(*v1alpha1.NodeMountReport)
 	if got := convert.NodeWord(slimmed); !reflect.DeepEqual(got, want) {
 		t.Errorf("it says %+v, want %+v", got, want)
 	}

@@ -90,8 +90,8 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 		if v == nil {
 			return
 		}
-		for i := range v.NodeVolumes {
-			for _, u := range v.NodeVolumes[i].Users {
+		for i := range v.OnNodes {
+			for _, u := range v.OnNodes[i].Users {
 				fact := s.Pod(u.Pod)
 				if fact == nil {
 					continue

@@ -124,8 +124,8 @@ func (w *world) node() *corev1.Node {
 	return node
 }
 
-func (w *world) place() *ledger.NodeVolume {
-	return w.observer.Snapshot().Volume(data).NodeVolume("n1")
+func (w *world) place() *ledger.VolumeOnNode {
+	return w.observer.Snapshot().Volume(data).OnNode("n1")
 }
 
 // step makes a step about the known volume at n1.

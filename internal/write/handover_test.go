@@ -21,17 +21,17 @@ func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 		setUp func(*apitest.Server)
 		step  func(*world) rules.Step
 		write string
-		done  func(*ledger.NodeVolume) bool
+		done  func(*ledger.VolumeOnNode) bool
 	}{
 		"an attachment": {
 			all(withUser, withNode(nil, nil)),
 			func(*world) rules.Step { return creation() }, "volumeattachments",
-			func(p *ledger.NodeVolume) bool { return p.Own() != nil },
+			func(p *ledger.VolumeOnNode) bool { return p.Own() != nil },
 		},
 		"a node's status": {
 			all(withUser, withNode(nil, nil), withAttachment(nil)),
 			func(w *world) rules.Step { return w.step(rules.Report) }, "nodes/status",
-			func(p *ledger.NodeVolume) bool { return p.Reported },
+			func(p *ledger.VolumeOnNode) bool { return p.Reported },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,13 +84,13 @@ func TestUnreportIsRefused(t *testing.T) {
 	}{
 		"a pod begins to use the volume": {
 			func(n *corev1.Node) { n.Status.VolumesInUse = []corev1.UniqueVolumeName{convert.UniqueName(data)} },
-			func(s ledger.Snapshot) bool { return s.Volume(data).NodeVolume("n1").InUse },
+			func(s ledger.Snapshot) bool { return s.Volume(data).OnNode("n1").InUse },
 		},
 		"somebody else writes volumesAttached": {
 			func(n *corev1.Node) {
 				n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: convert.UniqueName(third)})
 			},
-			func(s ledger.Snapshot) bool { return s.Volume(third).NodeVolume("n1") != nil },
+			func(s ledger.Snapshot) bool { return s.Volume(third).OnNode("n1") != nil },
 		},
 		"the node is made again": {
 			func(n *corev1.Node) { n.UID = "another" },

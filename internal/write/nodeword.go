@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// askNode asks a node's moorage-node for a fresh look: it changes the spec of a NodeVolumes, at exactly its
+// askNode asks a node's moorage-node for a fresh look: it changes the spec of a NodeMountReport, at exactly its
 // UID and version.
 func (e *Executor) askNode(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	patch, err := json.Marshal(map[string]any{
@@ -22,11 +22,11 @@ func (e *Executor) askNode(ctx context.Context, r protocol.Request) (protocol.An
 		"spec":     map[string]any{"look": r.Look},
 	})
 	if err != nil {
-		err = fmt.Errorf("%w: encode the patch of NodeVolumes %s: %w", errNotSent, r.Key, err)
+		err = fmt.Errorf("%w: encode the patch of NodeMountReport %s: %w", errNotSent, r.Key, err)
 		return answerOf(r, err), err
 	}
-	answer, err := ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
-		return e.config.Moorage.NodeVolumes().Patch(ctx, r.Key, types.MergePatchType, patch, metav1.PatchOptions{})
+	answer, err := ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeMountReport, error) {
+		return e.config.Moorage.NodeMountReports().Patch(ctx, r.Key, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
 	if err != nil {
 		err = fmt.Errorf("ask node %s to look what is mounted there: %w", r.Key, err)

@@ -20,17 +20,17 @@ import (
 func TestAskNode(t *testing.T) {
 	w := start(t, func(s *apitest.Server) {
 		withUser(s)
-		s.Put("nodevolumes", &v1alpha1.NodeVolumes{
+		s.Put("nodemountreports", &v1alpha1.NodeMountReport{
 			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-			Spec:       v1alpha1.NodeVolumesSpec{Look: 3}, Status: v1alpha1.NodeVolumesStatus{Looked: 3, BootID: "b"},
+			Spec:       v1alpha1.NodeMountReportSpec{Look: 3}, Status: v1alpha1.NodeMountReportStatus{Looked: 3, BootID: "b"},
 		})
 	}, nil)
 	must(t, w.Do(t.Context(), creation()))
 	va := w.place().Own()
 	w.observer.Apply(ledger.Unreported{Volume: data, Node: "n1", UID: va.UID, Version: va.Version})
-	var was v1alpha1.NodeVolumes
-	if !w.server.Get("nodevolumes", "", "n1", &was) {
-		t.Fatal("there is no NodeVolumes")
+	var was v1alpha1.NodeMountReport
+	if !w.server.Get("nodemountreports", "", "n1", &was) {
+		t.Fatal("there is no NodeMountReport")
 	}
 	step := w.step(rules.AskNode)
 	step.Word = convert.NodeWord(&was)
@@ -40,8 +40,8 @@ func TestAskNode(t *testing.T) {
 		t.Errorf("at another version: %v", err)
 	}
 	must(t, w.Do(t.Context(), step))
-	var is v1alpha1.NodeVolumes
-	w.server.Get("nodevolumes", "", "n1", &is)
+	var is v1alpha1.NodeMountReport
+	w.server.Get("nodemountreports", "", "n1", &is)
 	if is.Spec.Look != 4 || is.Status.Looked != 3 || is.Status.BootID != "b" {
 		t.Errorf("it asks with %d, and the status is %+v", is.Spec.Look, is.Status)
 	}

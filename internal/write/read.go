@@ -53,8 +53,8 @@ func (e *Executor) get(ctx context.Context, r protocol.Request) (protocol.Answer
 			return e.config.Moorage.VolumeTickets(namespace).Get(ctx, name, metav1.GetOptions{})
 		})
 	case protocol.NodeWords:
-		answer, err = ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
-			return e.config.Moorage.NodeVolumes().Get(ctx, r.Key, metav1.GetOptions{})
+		answer, err = ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeMountReport, error) {
+			return e.config.Moorage.NodeMountReports().Get(ctx, r.Key, metav1.GetOptions{})
 		})
 	default:
 		err = fmt.Errorf("%w: nobody knows how to read %s", errNotSent, r.Kind)
@@ -81,6 +81,6 @@ func volumeFact(pv *corev1.PersistentVolume) ledger.Event {
 
 func holdFact(h *v1alpha1.VolumeHold) ledger.Event { return convert.Hold(h) }
 
-func wordFact(n *v1alpha1.NodeVolumes) ledger.Event { return convert.NodeWord(n) }
+func wordFact(n *v1alpha1.NodeMountReport) ledger.Event { return convert.NodeWord(n) }
 
 func ticketFact(t *v1alpha1.VolumeTicket) ledger.Event { return convert.Ticket(t) }

@@ -64,7 +64,7 @@ func TestTakeOver(t *testing.T) {
 	if ticket() == nil {
 		t.Error("the ticket is not known")
 	}
-	if !w.observer.Snapshot().IsUnknown(w.observer.Snapshot().Volume(data), w.observer.Snapshot().Volume(data).NodeVolume("n1")) {
+	if !w.observer.Snapshot().IsUnknown(w.observer.Snapshot().Volume(data), w.observer.Snapshot().Volume(data).OnNode("n1")) {
 		t.Error("the node is believed")
 	}
 }

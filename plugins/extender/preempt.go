@@ -115,7 +115,7 @@ func (t trial) others(without *ledger.Delta) []*corev1.Pod {
 	var list []*corev1.Pod
 	seen := map[string]bool{}
 	for _, id := range node.At() {
-		place := t.s.Volume(id).NodeVolume(t.node)
+		place := t.s.Volume(id).OnNode(t.node)
 		if place == nil {
 			continue
 		}

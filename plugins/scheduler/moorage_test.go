@@ -80,7 +80,7 @@ func (m *moorage) VolumeHolds() client.VolumeHoldInterface {
 		})}
 }
 
-func (m *moorage) NodeVolumes() client.NodeVolumesInterface {
+func (m *moorage) NodeMountReports() client.NodeMountReportInterface {
 	panic("the scheduler knows nothing of what nodes say")
 }
 

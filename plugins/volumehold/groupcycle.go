@@ -37,7 +37,7 @@ func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v rules.Verdict) (seen 
 			there.Insert(string(pod.GetPod().UID))
 		}
 		for _, id := range node.At() {
-			for _, user := range facts.Volume(id).NodeVolume(reason.Node).Users {
+			for _, user := range facts.Volume(id).OnNode(reason.Node).Users {
 				if isBound(facts, user.Pod) && !there.Has(user.Pod) && !without.Removed[user.Pod] {
 					without.Remove(user.Pod)
 					evicting = true

@@ -182,7 +182,7 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 			})
 			eventually(t, "both slots to be free", func() bool {
 				s := r.Snapshot()
-				return s.Volume(volume("d1")).NodeVolume("n1") == nil && s.Volume(volume("d2")).NodeVolume("n2") == nil
+				return s.Volume(volume("d1")).OnNode("n1") == nil && s.Volume(volume("d2")).OnNode("n2") == nil
 			})
 		})
 	}
@@ -212,7 +212,7 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 			if status := <-other; status.Code() != fwk.Unschedulable {
 				t.Fatalf("%s keeps its node: %v", loses, status)
 			}
-			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).NodeVolume("n2") == nil })
+			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).OnNode("n2") == nil })
 			second := r.reserve(a2, "n2").permit().outcome()
 			for _, status := range []*fwk.Status{<-first, <-second} {
 				if !status.IsSuccess() {
@@ -377,7 +377,7 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 		}
 	}
 	s := r.Snapshot()
-	if s.Volume(volume("d1")).NodeVolume("n1") != nil || s.Volume(volume("d2")).NodeVolume("n2") != nil {
+	if s.Volume(volume("d1")).OnNode("n1") != nil || s.Volume(volume("d2")).OnNode("n2") != nil {
 		t.Error("a simulation has left a reservation")
 	}
 }

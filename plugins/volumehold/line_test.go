@@ -60,7 +60,7 @@ func TestOpenedWhileThePodHadANode(t *testing.T) {
 	groups.mu.Lock() // which stops Unreserve after the end of the reservation
 	over := make(chan struct{})
 	go func() { defer close(over); c.unreserve() }()
-	eventually(t, "the reservation to end", func() bool { return r.Snapshot().Volume(volume("d1")).NodeVolume("n2") == nil })
+	eventually(t, "the reservation to end", func() bool { return r.Snapshot().Volume(volume("d1")).OnNode("n2") == nil })
 	r.plugin.core.requeuer.Look(t.Context())
 	groups.mu.Unlock()
 	<-over
@@ -94,6 +94,7 @@ func TestNextFreedSlotHasItsOwnTime(t *testing.T) {
 	close(r.synced)
 	pod := podWith("p", "d1")
 	r.known(pod)
+	r.prefilter(pod) // a pod has no nominated node in its first attempt
 	state, _, _ := r.prefilter(pod)
 	if _, waits := r.plugin.core.requeuer.AwaitFreed(pod.UID, "n1", true); !waits {
 		t.Fatal("it does not wait for the first slot")

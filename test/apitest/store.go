@@ -67,7 +67,7 @@ func prune(fields map[string]any) {
 // hasStatus names the kinds with a status subresource whose main resource
 // leaves status alone.
 func hasStatus(resource string) bool {
-	return resource == "networkfences" || resource == "volumetickets" || resource == "attachpolicies" || resource == "nodevolumes" || resource == "nodes" || resource == "pods" || resource == "volumeattachments"
+	return resource == "networkfences" || resource == "volumetickets" || resource == "attachpolicies" || resource == "nodemountreports" || resource == "nodes" || resource == "pods" || resource == "volumeattachments"
 }
 
 // Put creates or replaces an object as somebody else would, status included,
@@ -363,7 +363,7 @@ func (c call) change(resource string, old object) (object, *metav1.Status) {
 		if old["status"] == nil {
 			delete(next, "status")
 		}
-	} else if c.status && (resource == "volumetickets" || resource == "attachpolicies" || resource == "nodevolumes") {
+	} else if c.status && (resource == "volumetickets" || resource == "attachpolicies" || resource == "nodemountreports") {
 		next["spec"] = old["spec"]
 	}
 	next.meta()["uid"] = old.text("uid")

@@ -131,7 +131,7 @@ func kindOf(resource string) (kind, apiVersion string) {
 		"storageclasses":         {"StorageClass", "storage.k8s.io/v1"}, "csidrivers": {"CSIDriver", "storage.k8s.io/v1"},
 		"csinodes": {"CSINode", "storage.k8s.io/v1"}, "volumeattachments": {"VolumeAttachment", "storage.k8s.io/v1"},
 		"volumetickets": {"VolumeTicket", "moorage.dev/v1alpha1"}, "volumeholds": {"VolumeHold", "moorage.dev/v1alpha1"},
-		"attachpolicies": {"AttachPolicy", "moorage.dev/v1alpha1"}, "nodevolumes": {"NodeVolumes", "moorage.dev/v1alpha1"}, "leases": {"Lease", "coordination.k8s.io/v1"},
+		"attachpolicies": {"AttachPolicy", "moorage.dev/v1alpha1"}, "nodemountreports": {"NodeMountReport", "moorage.dev/v1alpha1"}, "leases": {"Lease", "coordination.k8s.io/v1"},
 		"networkfences":                     {"NetworkFence", "csiaddons.openshift.io/v1alpha1"},
 		"networkfenceclasses":               {"NetworkFenceClass", "csiaddons.openshift.io/v1alpha1"},
 		"csiaddonsnodes":                    {"CSIAddonsNode", "csiaddons.openshift.io/v1alpha1"},

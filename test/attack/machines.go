@@ -65,11 +65,11 @@ func fencedNode(ctx context.Context, s *Scene, c clients) error {
 	return err
 }
 
-// wordOf makes the NodeVolumes of a node, which says that nothing is there.
+// wordOf makes the NodeMountReport of a node, which says that nothing is there.
 func wordOf(node func(*Scene) string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
-		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes)).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindNodeVolumes, "metadata": map[string]any{"name": node(s)},
+		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeMountReports)).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindNodeMountReport, "metadata": map[string]any{"name": node(s)},
 		}}, metav1.CreateOptions{})
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	byOwn     = "policy moorage-own-accounts"
 	byAttach  = "policy moorage-volumes-attached"
 	byFenced  = "policy moorage-fenced-conditions"
-	byWord    = "policy moorage-node-volumes"
+	byWord    = "policy moorage-node-mount-reports"
 	byWebhook = "the webhook, which stamps its own"
 	byServer  = "the API server's validation"
 	byNothing = "nothing"

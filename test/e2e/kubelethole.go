@@ -158,25 +158,25 @@ func (t *stop) reached(handle string) {
 func (t *stop) end() { t.must(t.Disk.ClearFault(t.ctx, t.fault.ID)) }
 
 // word is what a node says that it has.
-func (s *story) word(node string) (*v1alpha1.NodeVolumes, error) {
-	o := s.View.NodeVolumes(node)
+func (s *story) word(node string) (*v1alpha1.NodeMountReport, error) {
+	o := s.View.NodeMountReports(node)
 	if o == nil {
 		return nil, fmt.Errorf("%s says nothing", node)
 	}
-	var word v1alpha1.NodeVolumes
+	var word v1alpha1.NodeMountReport
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &word); err != nil {
-		return nil, fmt.Errorf("NodeVolumes %s: %w", node, err)
+		return nil, fmt.Errorf("NodeMountReport %s: %w", node, err)
 	}
 	return &word, nil
 }
 
 // spoken is what a node says of a volume, or an error.
-func (s *story) spoken(node, handle string) (*v1alpha1.NodeVolume, error) {
+func (s *story) spoken(node, handle string) (*v1alpha1.ReportedVolume, error) {
 	word, err := s.word(node)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(word.Status.Volumes, func(v v1alpha1.NodeVolume) bool { return v.Handle == handle })
+	i := slices.IndexFunc(word.Status.Volumes, func(v v1alpha1.ReportedVolume) bool { return v.Handle == handle })
 	if i < 0 {
 		return nil, fmt.Errorf("%s does not name the volume", node)
 	}

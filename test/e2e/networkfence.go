@@ -175,7 +175,7 @@ func networkFenceBoot() sandbox.Scenario {
 			s.nodeIs(from, true)
 			s.expect(s.bootOf(from) != boot, "it is another boot", "it is still %s", boot)
 			s.until("moorage-node has the records, and says that it is another boot", func() error {
-				word, err := s.own().NodeVolumes().Get(s.ctx, from, metav1.GetOptions{})
+				word, err := s.own().NodeMountReports().Get(s.ctx, from, metav1.GetOptions{})
 				if err == nil && (word.Status.BootID != s.bootOf(from) || len(word.Status.Volumes) == 0) {
 					err = fmt.Errorf("it says boot %s, and %+v", word.Status.BootID, word.Status.Volumes)
 				}

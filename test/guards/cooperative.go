@@ -31,7 +31,7 @@ func besides() []guard {
 		{
 			Scenario: "two-schedulers", Mode: sandbox.Cooperative,
 			Rule:   "I2: a bound pod counts at once, whoever bound it",
-			Breaks: []breaks.Break{"internal/ledger Ledger.podNodeVolumes: if p.OptedOut { return nil }"},
+			Breaks: []breaks.Break{"internal/ledger Ledger.podVolumesOnNode: if p.OptedOut { return nil }"},
 			Expect: []string{"ours-3 is refused"},
 		},
 		{

@@ -183,7 +183,7 @@ func (s *story) awaitNodes(ctx context.Context) error {
 			err = s.rolledOut(agents)
 		}
 		nodes, listed := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		words, heard := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes)).List(ctx, metav1.ListOptions{})
+		words, heard := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeMountReports)).List(ctx, metav1.ListOptions{})
 		if err := errors.Join(err, listed, heard); err != nil {
 			return err
 		}

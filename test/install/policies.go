@@ -134,7 +134,7 @@ func (s *story) viewerActs(ctx context.Context, _ *workload) error {
 	if err != nil {
 		return err
 	}
-	for _, resource := range []string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"} {
+	for _, resource := range []string{"volumetickets", "volumeholds", "attachpolicies", "nodemountreports"} {
 		err := until(ctx, "a viewer lists "+resource, func(ctx context.Context) error {
 			_, err := viewer.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 			return err

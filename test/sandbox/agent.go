@@ -82,9 +82,9 @@ func (c *Cluster) startAgents(ctx context.Context) error {
 	}
 	return c.view.Await(ctx, func() error {
 		for _, agent := range agents(c.site) {
-			word := c.view.NodeVolumes(agent.node)
+			word := c.view.NodeMountReports(agent.node)
 			if word == nil {
-				return fmt.Errorf("there is no NodeVolumes %s; the log is %s", agent.node, c.site.logPath(agent.name))
+				return fmt.Errorf("there is no NodeMountReport %s; the log is %s", agent.node, c.site.logPath(agent.name))
 			}
 			if _, looked, _ := unstructured.NestedString(word.Object, "status", "observed"); !looked {
 				return fmt.Errorf("%s has not said what it has", agent.node)
@@ -139,7 +139,7 @@ func StagingPath(handle string) string {
 
 // Unstage takes down a volume that a node has staged and its kubelet has forgotten, like a person at
 // the machine: it has the driver unstage it, and removes the kubelet's record. The path is the path in
-// its NodeVolumes, below the kubelet's folder.
+// its NodeMountReport, below the kubelet's folder.
 func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) error {
 	if err := c.isNode(node); err != nil {
 		return err

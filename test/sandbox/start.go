@@ -209,7 +209,7 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 		}
 	}
 	if c.options.MoorageNode {
-		if err := c.awaitServed(ctx, NodeVolumesResource()); err != nil {
+		if err := c.awaitServed(ctx, NodeMountReportResource()); err != nil {
 			return err
 		}
 	}

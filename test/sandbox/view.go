@@ -32,8 +32,10 @@ func HoldResource() schema.GroupVersionResource { return moorageResource("volume
 // PolicyResource is how AttachPolicies are read and written dynamically.
 func PolicyResource() schema.GroupVersionResource { return moorageResource("attachpolicies") }
 
-// NodeVolumesResource is how NodeVolumes are read dynamically.
-func NodeVolumesResource() schema.GroupVersionResource { return moorageResource("nodevolumes") }
+// NodeMountReportResource is how NodeMountReport are read dynamically.
+func NodeMountReportResource() schema.GroupVersionResource {
+	return moorageResource("nodemountreports")
+}
 
 func moorageResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: name}
@@ -47,7 +49,7 @@ type View struct {
 	attachments, csiNodes                cache.SharedIndexInformer
 	deployments, statefulSets            cache.SharedIndexInformer
 	tickets, holds                       cache.SharedIndexInformer // nil without Moorage
-	nodeVolumes                          cache.SharedIndexInformer // nil without moorage-node
+	nodeMountReport                      cache.SharedIndexInformer // nil without moorage-node
 	snapshots, contents, groups          cache.SharedIndexInformer // nil without operations
 
 	recorder recorder
@@ -79,7 +81,7 @@ func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Inter
 	}
 	own := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
 	if shape.MoorageNode {
-		v.nodeVolumes = own.ForResource(NodeVolumesResource()).Informer()
+		v.nodeMountReport = own.ForResource(NodeMountReportResource()).Informer()
 	}
 	if shape.Operations.On {
 		v.snapshots = own.ForResource(SnapshotResource()).Informer()
@@ -133,8 +135,8 @@ func (v *View) all() []cache.SharedIndexInformer {
 	if v.tickets != nil {
 		list = append(list, v.tickets, v.holds)
 	}
-	if v.nodeVolumes != nil {
-		list = append(list, v.nodeVolumes)
+	if v.nodeMountReport != nil {
+		list = append(list, v.nodeMountReport)
 	}
 	if v.snapshots != nil {
 		list = append(list, v.snapshots, v.contents, v.groups)
@@ -296,9 +298,9 @@ func (v *View) Tickets(namespace string) []*unstructured.Unstructured {
 	return list[*unstructured.Unstructured](v.tickets, namespace)
 }
 
-// NodeVolumes returns what a node says that it has, or nil; nothing without moorage-node.
-func (v *View) NodeVolumes(node string) *unstructured.Unstructured {
-	return get[unstructured.Unstructured](v.nodeVolumes, "", node)
+// NodeMountReport returns what a node says that it has, or nil; nothing without moorage-node.
+func (v *View) NodeMountReports(node string) *unstructured.Unstructured {
+	return get[unstructured.Unstructured](v.nodeMountReport, "", node)
 }
 
 // Holds lists the VolumeHolds; nothing without Moorage.

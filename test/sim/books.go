@@ -35,7 +35,7 @@ func (s *Sim) judgeBooksOf(o *observer) {
 			node = &ledger.Node{}
 		}
 		for _, v := range node.At() {
-			switch p := known.Volume(v).NodeVolume(n); {
+			switch p := known.Volume(v).OnNode(n); {
 			case s.bindsAt(v, n) || s.asksAt(v, n) || p.MayBeInUse() && !p.InUse || s.w.Disks.Lied[v] || s.vanished(v): // unknown volumes are checked elsewhere
 				most += slotOf(v)
 			case p.TakesSlot() && !v.NoAttach(): // these take no slot; judgeAgreement checks whether they block
@@ -46,7 +46,7 @@ func (s *Sim) judgeBooksOf(o *observer) {
 			if !s.bindsAt(v, n) {
 				continue
 			}
-			if least += slotOf(v); !known.Volume(v).NodeVolume(n).TakesSlot() {
+			if least += slotOf(v); !known.Volume(v).OnNode(n).TakesSlot() {
 				s.fault("%s does not count %s as one of %s, where it is", o.caller.name, v, n)
 			}
 		}

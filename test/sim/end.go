@@ -50,7 +50,7 @@ func (s *Sim) judgeTelling(c *controller) {
 				h.Node, h.BootID = n.Name, a.Note.Boot.BootID
 			}
 			known := known.Volume(v)
-			for _, b := range known.NodeVolume(n.Name).SawUnknown() {
+			for _, b := range known.OnNode(n.Name).SawUnknown() {
 				if b.BootID != "" && exists && !a.Deleting && f.BootID != b.BootID && f.SystemUUID != ledger.OtherMachine && (h.Node != n.Name || h.BootID != b.BootID) {
 					s.fault("%s does not believe %s about %s, and no hold says so to whoever leads next", c.name, n.Name, v)
 				}
@@ -73,7 +73,7 @@ func (s *Sim) judgeUnknown(leader *controller) {
 		for n := range known.Nodes() {
 			for _, v := range n.At() {
 				at := world.At{Volume: v, Node: n.Name}
-				if n.Exists && len(known.Volume(v).NodeVolume(n.Name).SawUnknown()) > 0 && !v.NoAttach() && !s.w.MayBeUnknown(at) {
+				if n.Exists && len(known.Volume(v).OnNode(n.Name).SawUnknown()) > 0 && !v.NoAttach() && !s.w.MayBeUnknown(at) {
 					s.fault("%s does not believe %s about %s, which is not there, nor was when its Node was deleted or made", o.caller.name, n.Name, v)
 				}
 			}
@@ -134,7 +134,7 @@ func (s *Sim) judgeDecisions(c *controller) {
 func (s *Sim) unknown(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
-	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return v != nil && slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
 		boots := known.Unknown(v, &p)
 		ended := slices.Contains(s.rebooted, p.Node) && !slices.ContainsFunc(boots, func(b ledger.Boot) bool { return b.SystemUUID == ledger.OtherMachine })
 		return (n == "" || p.Node == n) && !ended && len(boots) > 0
@@ -146,9 +146,9 @@ func (s *Sim) unknown(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 // no use, and drops it.
 func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
 	v, fresh := c.observer.snapshot().Volume(id), s.fresh().Volume(id)
-	return v != nil && fresh != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return v != nil && fresh != nil && slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
 		_, fenced := v.Hold.Fence(p.Node)
-		return fenced && p.InUse && !p.HasAttachments() && fresh.NodeVolume(p.Node) == nil
+		return fenced && p.InUse && !p.HasAttachments() && fresh.OnNode(p.Node) == nil
 	})
 }
 
@@ -287,7 +287,7 @@ func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 // hereAlone says whether the leader calls a volume unknown in the present boot of a node, and in no other.
 func hereAlone(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	v := c.observer.snapshot().Volume(id)
-	return c.observer.snapshot().IsUnknownHere(v, v.NodeVolume(n))
+	return c.observer.snapshot().IsUnknownHere(v, v.OnNode(n))
 }
 
 // keptDetached says whether a ticket keeps a volume from every node.
@@ -383,7 +383,7 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 		}
 	}
 	known := c.observer.snapshot().Volume(v)
-	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return known != nil && slices.ContainsFunc(known.OnNodes, func(p ledger.VolumeOnNode) bool {
 		own := p.Own()
 		return own != nil && own.NodeID != "" && own.NodeID != s.nodeID(p.Node) && s.stamped(own.UID, own.NodeID)
 	})
@@ -401,7 +401,7 @@ func (s *Sim) stamped(uid, nodeID string) bool {
 // at its hold's node.
 func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	known := c.observer.snapshot().Volume(v)
-	return v.NoAttach() && known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return v.NoAttach() && known != nil && slices.ContainsFunc(known.OnNodes, func(p ledger.VolumeOnNode) bool {
 		return p.Held && !p.Reported && p.Proof.Stage != ledger.ProofNone
 	})
 }

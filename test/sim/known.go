@@ -21,7 +21,7 @@ func (s *Sim) noteKnown() {
 	}
 	s.w.Judge.AllKnown(s.w, func(at world.At) bool {
 		return slices.ContainsFunc(s.controllers, func(c *controller) bool {
-			return c.up && c.observer.snapshot().Volume(at.Volume).NodeVolume(at.Node) != nil
+			return c.up && c.observer.snapshot().Volume(at.Volume).OnNode(at.Node) != nil
 		})
 	})
 }

@@ -204,7 +204,7 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	}
 	r := &reservation{pod: uid, version: p.Version, node: n}
 	for _, need := range rules.PodRequest(s, p).Needs {
-		if s.Volume(need.Volume).NodeVolume(n).TakesSlot() || !s.Node(n).Driver(need.Volume.Driver).Registered { // it knows no limit yet
+		if s.Volume(need.Volume).OnNode(n).TakesSlot() || !s.Node(n).Driver(need.Volume.Driver).Registered { // it knows no limit yet
 			r.counted = append(r.counted, need.Volume)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes its findings at the
+// Agent is the moorage-node of a machine. It reads its NodeMountReport, looks, and writes its findings at the
 // read version; anything may happen in between.
 //
 // It leaves out the causes by which the real one misses a volume: mounts in their own namespaces, and raw

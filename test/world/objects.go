@@ -31,7 +31,7 @@ const (
 	Policies
 	// Kinds is the number of watched kinds.
 	Kinds
-	// NodeWords are the NodeVolumes of nodes with moorage-node: none in a world without a running
+	// NodeWords are the NodeMountReport of nodes with moorage-node: none in a world without a running
 	// Agent.
 	NodeWords = Kinds
 	// Leases are nodes' Leases: they are not watched, but can be read, by the node's name.
@@ -49,7 +49,7 @@ func AllKinds() []Kind {
 	return all
 }
 
-var kindNames = [stored + 1]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies", "nodevolumes", "leases"}
+var kindNames = [stored + 1]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies", "nodemountreports", "leases"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -131,7 +131,7 @@ func resources() []resource {
 	}
 	certificates := of("cert-manager.io", "v1", "certificates")
 	certificates[0].labels = cluster.OfMoorage
-	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies, v1alpha1.ResourceNodeVolumes}
+	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies, v1alpha1.ResourceNodeMountReports}
 	var list []resource
 	for _, part := range [][]resource{
 		of(v1alpha1.GroupName, v1alpha1.SchemeGroupVersion.Version, own...),

@@ -184,11 +184,11 @@ func kinds() []kind {
 		kindOf(storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
 			return readerOf(c.Kube.StorageV1().VolumeAttachments())
 		}),
-		kindOf(own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }),
+		kindOf(own, "nodemountreports", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeMountReports()) }),
 	}
 }
 
-var nodeVolumes = v1alpha1.Resource(v1alpha1.ResourceNodeVolumes).String()
+var nodeMountReport = v1alpha1.Resource(v1alpha1.ResourceNodeMountReports).String()
 
 // Read lists the cluster. Kinds that may not be listed are in the world's Unseen. An error means that the
 // API server can't be reached, or answers nothing at all.
@@ -215,7 +215,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 			objects.Add(object)
 		}
 		switch {
-		case r.unseen != nil && all[i].resource == nodeVolumes: // no fact depends on them
+		case r.unseen != nil && all[i].resource == nodeMountReport: // no fact depends on them
 			words = r.unseen
 		case r.unseen != nil:
 			unseen = append(unseen, *r.unseen)

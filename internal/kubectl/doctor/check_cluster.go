@@ -349,9 +349,9 @@ func checkSlots(e *Evidence) []Finding {
 	return list
 }
 
-// checkNodeVolumes looks at moorage-node: nodes without its report of today, and the leftovers that it
+// checkNodeMountReport looks at moorage-node: nodes without its report of today, and the leftovers that it
 // reports. Volumes that the kubelet lists are about to be staged or taken down, and don't count.
-func checkNodeVolumes(e *Evidence) []Finding {
+func checkNodeMountReport(e *Evidence) []Finding {
 	if e.Agents.Err != nil {
 		return unchecked("daemonsets.apps", e.Agents.Err)
 	}
@@ -368,7 +368,7 @@ func checkNodeVolumes(e *Evidence) []Finding {
 		}
 	}
 	list = append(list, requiredWords(e)...)
-	if len(e.World.NodeVolumes) == 0 {
+	if len(e.World.NodeMountReports) == 0 {
 		return list
 	}
 	speak := 0
@@ -416,11 +416,11 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 	switch word.State {
 	case facts.WordSpeaks:
 	case facts.WordAbsent:
-		list = append(list, found(Info, "nodevolumes "+node, fix, "moorage-node says nothing at %s, and elsewhere it does", node))
+		list = append(list, found(Info, "nodemountreports "+node, fix, "moorage-node says nothing at %s, and elsewhere it does", node))
 	case facts.WordPartial:
 		list = append(list, found(Unknown, strings.Join(word.Unread, "; "), fix, "moorage-node at %s can't read all of what the node has", node))
 	default:
-		list = append(list, found(Warning, "nodevolumes "+node, fix, "node %s: %s", node, word.Note))
+		list = append(list, found(Warning, "nodemountreports "+node, fix, "node %s: %s", node, word.Note))
 	}
 	return list
 }

@@ -390,11 +390,11 @@ const renewalGrace = 2 * time.Hour
 // guardPolicy belongs to Standalone: the check of the mode looks at it.
 func policies() map[string]string {
 	return map[string]string{
-		"moorage-tickets":           "tickets of any type and for other people's volumes are let in, and grants can be forged",
-		"moorage-own-accounts":      "a stolen token of Moorage's can write all of a node's status, and delete any pod",
-		"moorage-fenced-conditions": "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
-		"moorage-node-volumes":      "a node can say what another one has mounted",
-		"moorage-strict":            "the label moorage.dev/strict has no effect",
+		"moorage-tickets":            "tickets of any type and for other people's volumes are let in, and grants can be forged",
+		"moorage-own-accounts":       "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		"moorage-fenced-conditions":  "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
+		"moorage-node-mount-reports": "a node can say what another one has mounted",
+		"moorage-strict":             "the label moorage.dev/strict has no effect",
 	}
 }
 
@@ -412,7 +412,7 @@ func checkPolicies(e *Evidence) []Finding {
 	var list []Finding
 	for _, name := range sortedKeys(policies()) {
 		// The chart has the policy about moorage-node only where moorage-node runs.
-		idle := name == "moorage-node-volumes" && e.Agents.Err == nil && len(e.Agents.Items) == 0
+		idle := name == "moorage-node-mount-reports" && e.Agents.Err == nil && len(e.Agents.Items) == 0
 		if e.policy(name) == nil && !idle {
 			list = append(list, found(Warning, "there is no ValidatingAdmissionPolicy "+name, policyFix, "policy %s is missing: %s", name, policies()[name]))
 		}

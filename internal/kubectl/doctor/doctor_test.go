@@ -64,8 +64,8 @@ func small() facts.Objects {
 				Name: "disk.example.com", NodeID: "worker-1", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(4))},
 			}}},
 		}},
-		NodeVolumes: []*v1alpha1.NodeVolumes{{
-			ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Status: v1alpha1.NodeVolumesStatus{NodeUID: "n1", Observed: new(metav1.NewTime(now()))},
+		NodeMountReports: []*v1alpha1.NodeMountReport{{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Status: v1alpha1.NodeMountReportStatus{NodeUID: "n1", Observed: new(metav1.NewTime(now()))},
 		}},
 	}
 }
@@ -172,7 +172,7 @@ func TestFindings(t *testing.T) {
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"policy missing", "policies", Warning, "policy moorage-fenced-conditions is missing: a kubelet", func(e *Evidence) { e.Policies.Items[0].Name = "other" }},
 		{"no policy about moorage-node, which does not run", "policies", OK, "there and bound: 4", withoutWordPolicy},
-		{"no policy about moorage-node, which runs", "policies", Warning, "policy moorage-node-volumes is missing", func(e *Evidence) { lacks(e, 0); withoutWordPolicy(e) }},
+		{"no policy about moorage-node, which runs", "policies", Warning, "policy moorage-node-mount-reports is missing", func(e *Evidence) { lacks(e, 0); withoutWordPolicy(e) }},
 		{"policy not bound", "policies", Error, "policy moorage-fenced-conditions is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[1:] }},
 		{"a policy that nobody reads", "mode", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"Standalone", "mode", OK, "Standalone: Moorage attaches", func(*Evidence) {}},
@@ -423,68 +423,68 @@ func TestFindings(t *testing.T) {
 		{"no limit", "slots", Warning, "states no limit", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
 		}},
-		{"a forgotten volume", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) { world(e, forgets) }},
-		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+		{"a forgotten volume", "node-mount-reports", Warning, "node worker-1, volume vol-1 of driver disk.example.com: staged or mounted at", func(e *Evidence) { world(e, forgets) }},
+		{"a volume that its kubelet is about to unstage", "node-mount-reports", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
 			})
 		}},
-		{"a mount without a record", "node-volumes", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
+		{"a mount without a record", "node-mount-reports", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
-				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v := &o.NodeMountReports[0].Status.Volumes[0]
 				v.Path, v.Mode = "plugins/kubernetes.io/csi/disk.example.com/"+ledger.HandleDigest("vol-1")+"/globalmount", "Filesystem"
 				v.Handle, v.Unknown = "", "there is no vol_data.json"
 			})
 		}},
-		{"a block volume without a record", "node-volumes", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
+		{"a block volume without a record", "node-mount-reports", Warning, "node worker-1, volume (unknown) of driver", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
-				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v := &o.NodeMountReports[0].Status.Volumes[0]
 				v.Path, v.Mode, v.PersistentVolume = "plugins/kubernetes.io/csi/volumeDevices/staging/vol-1", "Block", "vol-1"
 				v.Driver, v.Handle, v.Unknown = "", "", "there is no vol_data.json"
 			})
 		}},
-		{"a mount without a pod", "node-volumes", Warning, "node worker-1, volume vol-1 of driver disk.example.com: mounted for 1 pod gone from there", func(e *Evidence) { world(e, outlives) }},
-		{"a mount without a pod that the kubelet is about to unmount", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+		{"a mount without a pod", "node-mount-reports", Warning, "node worker-1, volume vol-1 of driver disk.example.com: mounted for 1 pod gone from there", func(e *Evidence) { world(e, outlives) }},
+		{"a mount without a pod that the kubelet is about to unmount", "node-mount-reports", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				outlives(o)
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
 			})
 		}},
-		{"a mount of a pod that is there", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+		{"a mount of a pod that is there", "node-mount-reports", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				outlives(o)
 				o.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "pod-a"}, Spec: corev1.PodSpec{NodeName: "worker-1"}}}
 			})
 		}},
-		{"a mount without an attachment", "node-volumes", Warning, "no VolumeAttachment attaches it there", func(e *Evidence) {
+		{"a mount without an attachment", "node-mount-reports", Warning, "no VolumeAttachment attaches it there", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
 				o.Attachments = nil
 			})
 		}},
-		{"the word of another boot", "node-volumes", Warning, "node worker-1: moorage-node has not looked since the machine was booted", func(e *Evidence) {
+		{"the word of another boot", "node-mount-reports", Warning, "node worker-1: moorage-node has not looked since the machine was booted", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
-				o.Nodes[0].Status.NodeInfo.BootID, o.NodeVolumes[0].Status.BootID = "of today", "of yesterday"
+				o.Nodes[0].Status.NodeInfo.BootID, o.NodeMountReports[0].Status.BootID = "of today", "of yesterday"
 			})
 		}},
-		{"a kubelet that reports no bootID", "node-volumes", Warning, "node worker-1: its kubelet reports no bootID", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.BootID = "of today" })
+		{"a kubelet that reports no bootID", "node-mount-reports", Warning, "node worker-1: its kubelet reports no bootID", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeMountReports[0].Status.BootID = "of today" })
 		}},
-		{"a word without a bootID", "node-volumes", Warning, "node worker-1: moorage-node there can't read /proc", func(e *Evidence) {
+		{"a word without a bootID", "node-mount-reports", Warning, "node worker-1: moorage-node there can't read /proc", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.Nodes[0].Status.NodeInfo.BootID = "of today" })
 		}},
-		{"a word that is required, of a kubelet that reports no bootID", "node-volumes", Error, "moorage-node's report is required", func(e *Evidence) {
+		{"a word that is required, of a kubelet that reports no bootID", "node-mount-reports", Error, "moorage-node's report is required", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
-				o.NodeVolumes[0].Status.BootID = "of today"
+				o.NodeMountReports[0].Status.BootID = "of today"
 				o.Pods = append(o.Pods, requiresReport())
 			})
 		}},
-		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
-		{"a moorage-node that was asked just now", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},
-		{"a moorage-node that runs elsewhere only", "node-volumes", Warning, "node worker-1: moorage-node there does not answer", func(e *Evidence) {
+		{"a moorage-node that does not answer", "node-mount-reports", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
+		{"a moorage-node that was asked just now", "node-mount-reports", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},
+		{"a moorage-node that runs elsewhere only", "node-mount-reports", Warning, "node worker-1: moorage-node there does not answer", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Pods = []*corev1.Pod{{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node-x", UID: "x", Labels: map[string]string{v1alpha1.LabelPartOf: v1alpha1.PartOf, "app.kubernetes.io/component": "node"}},
@@ -493,32 +493,32 @@ func TestFindings(t *testing.T) {
 				}}
 			})
 		}},
-		{"a word that is required, and that nobody says", "node-volumes", Error, "moorage-node's report is required", func(e *Evidence) {
+		{"a word that is required, and that nobody says", "node-mount-reports", Error, "moorage-node's report is required", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
-				o.NodeVolumes = nil
+				o.NodeMountReports = nil
 				o.Pods = append(o.Pods, requiresReport())
 			})
 		}},
-		{"a node without moorage-node", "node-volumes", Info, "moorage-node says nothing at worker-1", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status = v1alpha1.NodeVolumesStatus{} })
+		{"a node without moorage-node", "node-mount-reports", Info, "moorage-node says nothing at worker-1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeMountReports[0].Status = v1alpha1.NodeMountReportStatus{} })
 		}},
-		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.Unknown = []string{"pods: permission denied"} })
+		{"a node that can't be read", "node-mount-reports", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeMountReports[0].Status.Unknown = []string{"pods: permission denied"} })
 		}},
-		{"a pod's record that is cut off", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
+		{"a pod's record that is cut off", "node-mount-reports", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
-				o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
+				o.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
 			})
 		}},
-		{"a moorage-node that the namespace refuses", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 0) }},
-		{"a moorage-node that is not ready", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 1) }},
-		{"a moorage-node at every node", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+		{"a moorage-node that the namespace refuses", "node-mount-reports", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 0) }},
+		{"a moorage-node that is not ready", "node-mount-reports", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 1) }},
+		{"a moorage-node at every node", "node-mount-reports", OK, "nodes that say what they have staged", func(e *Evidence) {
 			lacks(e, 1)
 			e.Agents.Items[0].Status.NumberReady = 1
 		}},
-		{"DaemonSets denied", "node-volumes", Unknown, "daemonsets.apps could not be read", func(e *Evidence) { e.Agents.Err = denied }},
-		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) {
-			e.World.WordsUnseen = &facts.Unseen{Resource: "nodevolumes.moorage.dev", Message: "forbidden"}
+		{"DaemonSets denied", "node-mount-reports", Unknown, "daemonsets.apps could not be read", func(e *Evidence) { e.Agents.Err = denied }},
+		{"nodemountreports denied", "node-mount-reports", Unknown, "could not be read", func(e *Evidence) {
+			e.World.WordsUnseen = &facts.Unseen{Resource: "nodemountreports.moorage.dev", Message: "forbidden"}
 		}},
 		{"a node is dead, and a pod is at it", "incidents", Error, "node worker-1 is not ready: the volumes of 1 pod there can't leave it.", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -596,14 +596,14 @@ func TestFindings(t *testing.T) {
 // forgets has the node report an attached volume that no pod's folder names.
 func forgets(o *facts.Objects) {
 	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
-	o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
+	o.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
 		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
 }
 
 // outlives has the node report that an attached volume is mounted for a pod.
 func outlives(o *facts.Objects) {
 	forgets(o)
-	v := &o.NodeVolumes[0].Status.Volumes[0]
+	v := &o.NodeMountReports[0].Status.Volumes[0]
 	v.Forgotten, v.Published = false, []v1alpha1.PublishedPod{{PodUID: "pod-a", PodFolder: true, Mounted: v1alpha1.NodeYes}}
 }
 
@@ -616,7 +616,7 @@ func installed(o *facts.Objects, mode string) {
 }
 
 func owes(o *facts.Objects, since time.Duration) {
-	n := o.NodeVolumes[0]
+	n := o.NodeMountReports[0]
 	n.Spec.Look, n.Status.Looked = 4, 3
 	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerName, Time: new(metav1.NewTime(now().Add(-since))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:look":{}}}`)}}
 }
@@ -705,7 +705,7 @@ func policyWith(condition string, status metav1.ConditionStatus, reason string) 
 // withoutWordPolicy removes the policy about moorage-node, as the chart does where moorage-node does not
 // run.
 func withoutWordPolicy(e *Evidence) {
-	e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "moorage-node-volumes" })
+	e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "moorage-node-mount-reports" })
 }
 
 // lacks has moorage-node ready at no node.
@@ -719,8 +719,8 @@ func lacks(e *Evidence, scheduled int32) {
 // The finding names an unreadable record.
 func TestUnreadRecordIsNamed(t *testing.T) {
 	objects := small()
-	objects.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
-	for _, f := range checkNodeVolumes(&Evidence{World: facts.NewWorld(objects, now())}) {
+	objects.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
+	for _, f := range checkNodeMountReport(&Evidence{World: facts.NewWorld(objects, now())}) {
 		if f.Severity == Unknown && f.Evidence == "vol_data.json: unexpected end" {
 			return
 		}
@@ -743,9 +743,9 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		change func(*facts.Objects)
 		want   bool
 	}{
-		"no moorage-node": {func(o *facts.Objects) { o.NodeVolumes = nil }, true},
-		"not required":    {func(o *facts.Objects) { o.NodeVolumes, o.Pods = nil, o.Pods[:len(o.Pods)-1] }, false},
-		"no driver":       {func(o *facts.Objects) { o.NodeVolumes, o.NodeDrivers[0].Spec.Drivers = nil, nil }, false},
+		"no moorage-node": {func(o *facts.Objects) { o.NodeMountReports = nil }, true},
+		"not required":    {func(o *facts.Objects) { o.NodeMountReports, o.Pods = nil, o.Pods[:len(o.Pods)-1] }, false},
+		"no driver":       {func(o *facts.Objects) { o.NodeMountReports, o.NodeDrivers[0].Spec.Drivers = nil, nil }, false},
 		"it runs":         {func(*facts.Objects) {}, false},
 	} {
 		objects := small()
@@ -753,7 +753,7 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		objects.NodeDrivers = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: node}}}}}
 		objects.Pods = append(objects.Pods, requiresReport())
 		test.change(&objects)
-		found := slices.ContainsFunc(checkNodeVolumes(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
+		found := slices.ContainsFunc(checkNodeMountReport(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
 			return f.Severity == Error && f.Evidence == node && strings.Contains(f.Message, "report is required")
 		})
 		if found != test.want {

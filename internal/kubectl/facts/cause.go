@@ -860,7 +860,7 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 func (w *World) anyAttached(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
-		return len(w.Snapshot.Volume(id).NodeVolume(name).Attachments()) > 0
+		return len(w.Snapshot.Volume(id).OnNode(name).Attachments()) > 0
 	})
 }
 

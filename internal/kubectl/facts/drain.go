@@ -216,7 +216,7 @@ func olderFirst(a, b *corev1.Pod) int {
 func (w *World) doubted(pod *corev1.Pod, node string) string {
 	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
-		if w.Snapshot.IsUnknown(v, v.NodeVolume(ledger.NodeName(node))) {
+		if w.Snapshot.IsUnknown(v, v.OnNode(ledger.NodeName(node))) {
 			return fmt.Sprintf("volume %s would not leave %s: it may be mounted there since a forced detach, until the machine is rebooted", need.Name, node)
 		}
 	}
@@ -583,17 +583,17 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	}
 	for _, id := range at.At() {
 		v := w.Snapshot.Volume(id)
-		there := VolumeThere{Why: w.whyThere(v, v.NodeVolume(name))}
+		there := VolumeThere{Why: w.whyThere(v, v.OnNode(name))}
 		there.Volume, _ = w.named(v)
 		if there.Why == "" {
-			ticket := w.keptBy(v.NodeVolume(name))
+			ticket := w.keptBy(v.OnNode(name))
 			if ticket == nil {
 				continue
 			}
 			there.Ticket = ticket.ID.String()
 			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
 		}
-		for _, u := range v.NodeVolume(name).Users {
+		for _, u := range v.OnNode(name).Users {
 			if u.Pod != "" {
 				there.Pods = append(there.Pods, types.UID(u.Pod))
 			}
@@ -611,7 +611,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 
 // whyThere says why a volume may be mounted at a node; empty when it is not, as far as its kubelet and its
 // pods know.
-func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
+func (w *World) whyThere(v *ledger.Volume, p *ledger.VolumeOnNode) string {
 	switch {
 	case !p.InUse && w.Snapshot.IsUnknown(v, p):
 		why := "perhaps mounted there, though its kubelet does not report it in use"
@@ -631,7 +631,7 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 
 // keptBy is the granted VolumeTicket that keeps a volume at a node; nil: none. A ticket that outlasts a
 // drain comes first.
-func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
+func (w *World) keptBy(p *ledger.VolumeOnNode) (kept *ledger.Ticket) {
 	for _, u := range p.Users {
 		t := w.Snapshot.Ticket(u.Ticket)
 		if u.Pod == "" && t != nil && t.Phase == ledger.TicketGranted && (kept == nil || t.OnDrain == ledger.StayOnDrain) {

@@ -33,9 +33,9 @@ func holdAt(node string, conditions ...metav1.Condition) *v1alpha1.VolumeHold {
 	}
 }
 
-func nodeHas(v v1alpha1.NodeVolume) *v1alpha1.NodeVolumes {
+func nodeHas(v v1alpha1.ReportedVolume) *v1alpha1.NodeMountReport {
 	v.Path, v.Mode, v.Driver, v.Handle = "/staged", "Filesystem", driver, "h"
-	return &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "word"}, Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}}
+	return &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "word"}, Status: v1alpha1.NodeMountReportStatus{Volumes: []v1alpha1.ReportedVolume{v}}}
 }
 
 // A volume may be at a node without a pod, by any source; a drain waits for it.
@@ -74,15 +74,15 @@ func TestVolumesThere(t *testing.T) {
 		"kept by a ticket":                 {func(o *Objects) { o.Tickets = append(o.Tickets, manual(metav1.ConditionTrue)) }, "VolumeTicket shop/by-hand keeps it there"},
 		"asked for by a ticket that waits": {func(o *Objects) { o.Tickets = append(o.Tickets, manual(metav1.ConditionFalse)) }, ""},
 		"staged, and forgotten": {func(o *Objects) {
-			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Forgotten: true, Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes}))
+			o.NodeMountReports = append(o.NodeMountReports, nodeHas(v1alpha1.ReportedVolume{Forgotten: true, Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes}))
 		}, "staged or mounted at /staged"},
 		"mounted for a pod that is gone": {func(o *Objects) {
-			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
+			o.NodeMountReports = append(o.NodeMountReports, nodeHas(v1alpha1.ReportedVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
 				Published: []v1alpha1.PublishedPod{{PodUID: "gone", Mounted: v1alpha1.NodeYes}}}))
 		}, "mounted for 1 pod gone from there"},
 		"in use, and mounted for a pod that is gone": {func(o *Objects) {
 			o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}
-			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
+			o.NodeMountReports = append(o.NodeMountReports, nodeHas(v1alpha1.ReportedVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
 				Published: []v1alpha1.PublishedPod{{PodUID: "gone", Mounted: v1alpha1.NodeYes}}}))
 		}, "in use by the kubelet"},
 	} {

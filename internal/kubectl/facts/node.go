@@ -127,7 +127,7 @@ func (w *World) onlyAsked(n *ledger.Node) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
-		p := w.Snapshot.Volume(id).NodeVolume(n.Name)
+		p := w.Snapshot.Volume(id).OnNode(n.Name)
 		return p.HasAttachments() || p.MayBeMounted() || p.Reported || p.InUse || slices.ContainsFunc(p.Users, func(u ledger.User) bool { return u.Pod != "" })
 	})
 }
@@ -152,19 +152,19 @@ type slotKey struct {
 func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 	all := map[slotKey][]SlotVolume{}
 	for v := range w.Snapshot.Volumes() {
-		for i := range v.NodeVolumes {
-			if !v.NodeVolumes[i].TakesSlot() {
+		for i := range v.OnNodes {
+			if !v.OnNodes[i].TakesSlot() {
 				continue
 			}
-			key := slotKey{v.NodeVolumes[i].Node, v.ID.Driver}
-			all[key] = append(all[key], w.slotVolume(v, &v.NodeVolumes[i]))
+			key := slotKey{v.OnNodes[i].Node, v.ID.Driver}
+			all[key] = append(all[key], w.slotVolume(v, &v.OnNodes[i]))
 		}
 	}
 	return all
 }
 
-func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
-	nv := w.nodeVolume(v, p)
+func (w *World) slotVolume(v *ledger.Volume, p *ledger.VolumeOnNode) SlotVolume {
+	nv := w.volumeOnNode(v, p)
 	out := SlotVolume{State: nv.State, Users: nv.Users, Slot: slotUsed}
 	out.Volume, out.Claim = w.named(v)
 	switch {
@@ -201,7 +201,7 @@ func wanted(users []User) bool {
 
 // kept says whether an unwanted volume waits for its policy's detachDelay: its hold says so, or its plan is
 // only to look again.
-func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
+func (w *World) kept(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	if v.Hold != nil && v.Hold.Reason == rules.DetachDelayed && v.Hold.Node == p.Node {
 		return true
 	}
@@ -336,7 +336,7 @@ func (w *World) keptAt(node string) []Volume {
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.maybeThere() }) {
+		if slices.ContainsFunc(v.Nodes, func(at VolumeOnNode) bool { return at.Node == node && at.maybeThere() }) {
 			list = append(list, v)
 		}
 	}
@@ -487,11 +487,11 @@ func podsOf(x *NodeView) string {
 // isAt says whether a volume is, or may be, at a node: a request alone does not count.
 func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	v := w.Snapshot.Volume(id)
-	p := v.NodeVolume(name)
+	p := v.OnNode(name)
 	if p == nil {
 		return false
 	}
-	at := w.nodeVolume(v, p)
+	at := w.volumeOnNode(v, p)
 	return at.maybeThere()
 }
 

@@ -96,15 +96,15 @@ func (w *World) isAgent(p *corev1.Pod) bool {
 	return Own(p, w.Home) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-func unnamed(v v1alpha1.NodeVolume) bool { return v.Driver == "" || v.Handle == "" }
+func unnamed(v v1alpha1.ReportedVolume) bool { return v.Driver == "" || v.Handle == "" }
 
-func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeVolumes) bool {
+func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeMountReport) bool {
 	return node.Status.NodeInfo.BootID != "" && object.Status.BootID != node.Status.NodeInfo.BootID
 }
 
 // askedToLook is when a look was last requested, by the API server's field management; now where that is
 // not noted.
-func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
+func askedToLook(object *v1alpha1.NodeMountReport, now time.Time) time.Time {
 	if asked, _ := lastWrite(object, "look"); !asked.at.IsZero() {
 		return asked.at
 	}
@@ -113,7 +113,7 @@ func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
 
 // has is a volume of the report, compared with the API; false where it is not there, or was there in
 // another boot.
-func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool) {
+func (w *World) has(name ledger.NodeName, v *v1alpha1.ReportedVolume) (NodeHas, bool) {
 	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 && !v.MoreFileSystems {
 		return NodeHas{}, false
 	}
@@ -135,11 +135,11 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 	return out, true
 }
 
-func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume, id ledger.VolumeID) {
+func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.ReportedVolume, id ledger.VolumeID) {
 	out.Volume = id.String()
-	var at *ledger.NodeVolume
+	var at *ledger.VolumeOnNode
 	if known := w.Snapshot.Volume(id); known != nil {
-		at = known.NodeVolume(name)
+		at = known.OnNode(name)
 		out.Volume, out.Claim = w.named(known)
 	}
 	if node := w.nodes[name]; node != nil {
@@ -175,11 +175,11 @@ func (x *NodeHas) Oddity() string {
 
 type wordRef struct {
 	node   ledger.NodeName
-	volume *v1alpha1.NodeVolume
+	volume *v1alpha1.ReportedVolume
 }
 
 func (w *World) takeWords() {
-	for _, n := range w.NodeVolumes {
+	for _, n := range w.NodeMountReports {
 		name := ledger.NodeName(n.Name)
 		w.words[name] = n
 		for i := range n.Status.Volumes {
@@ -209,7 +209,7 @@ func (w *World) asHeard(r rules.Reason) rules.Reason {
 	if r.Code != rules.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {
 		return r
 	}
-	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
+	if va := v.OnNode(r.Node).Canonical(); va == nil || va.Deleting {
 		return r
 	}
 	if heard := v.Hold.Reason; heard == rules.StagedAtNode || heard == rules.InUseUnknown {
@@ -224,11 +224,11 @@ func (x *NodeWord) OfToday() bool {
 	return x.State == WordSpeaks || x.State == WordPartial || x.State == WordUnseen
 }
 
-func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
+func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeMountReport) (state, note string) {
 	node := w.nodes[name]
 	switch {
 	case w.WordsUnseen != nil:
-		return WordUnseen, "you may not list nodevolumes.moorage.dev, or the cluster does not serve them, so that what it has staged or mounted is not known"
+		return WordUnseen, "the cluster does not serve nodemountreports.moorage.dev, or you may not list them, so that what it has staged or mounted is not known"
 	case object == nil || object.Status.Observed == nil:
 		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
 	case node != nil && node.Status.NodeInfo.BootID == "" && object.Status.BootID != "":
@@ -238,7 +238,7 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 	case node != nil && (ofEarlierBoot(node, object) || object.Status.NodeUID != node.UID):
 		return WordOld, "moorage-node has not looked since the machine was booted or the Node was made: what it has said there is of an earlier boot or Node"
 	case w.agentMissing(name), object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= rules.LookPatience:
-		return WordSilent, "moorage-node there does not answer: what it said last may be old. If it is gone for good, delete the NodeVolumes"
+		return WordSilent, "moorage-node there does not answer: what it said last may be old. If it is gone for good, delete the NodeMountReport"
 	case object.Status.Truncated && len(object.Status.Unlisted) == 0 || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
 		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
 	}

@@ -140,7 +140,7 @@ func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, 
 // inUseAt says whether a node's kubelet reports the volume in volumesInUse while it is attached there: it
 // has mounted it, or need not wait to do so.
 func (v *PodVolume) inUseAt(node string) bool {
-	return slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.State == stateInUse })
+	return slices.ContainsFunc(v.Nodes, func(at VolumeOnNode) bool { return at.Node == node && at.State == stateInUse })
 }
 
 func (w *World) isReady(name ledger.NodeName) bool {

@@ -319,7 +319,7 @@ func (w *World) notReadySince(name ledger.NodeName) time.Time {
 
 // attachment is the object behind a volume's own attachment at a node, or nil.
 func (w *World) attachment(v ledger.VolumeID, n ledger.NodeName) *storagev1.VolumeAttachment {
-	va := w.Snapshot.Volume(v).NodeVolume(n).Canonical()
+	va := w.Snapshot.Volume(v).OnNode(n).Canonical()
 	if va == nil {
 		return nil
 	}

@@ -471,8 +471,8 @@ type Import struct {
 func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
 	var list []Import
 	for v := range w.Snapshot.Volumes() {
-		for i := range v.NodeVolumes {
-			at := &v.NodeVolumes[i]
+		for i := range v.OnNodes {
+			at := &v.OnNodes[i]
 			if len(at.Users) > 0 {
 				continue
 			}

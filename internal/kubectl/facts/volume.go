@@ -35,9 +35,9 @@ type Volume struct {
 	Next    *Waiter  `json:"next,omitempty"`
 	Waiting []Waiter `json:"waiting,omitempty"`
 	// Nodes are the nodes that anything binds the volume to.
-	Nodes       []NodeVolume `json:"nodes,omitempty"`
-	Reason      *Reason      `json:"reason,omitempty"`
-	Transitions int64        `json:"transitions,omitempty"`
+	Nodes       []VolumeOnNode `json:"nodes,omitempty"`
+	Reason      *Reason        `json:"reason,omitempty"`
+	Transitions int64          `json:"transitions,omitempty"`
 	// NodesSay is the nodes' own report about it, where moorage-node runs.
 	NodesSay []NodeHas `json:"nodesSay,omitempty"`
 }
@@ -63,8 +63,8 @@ type Waiter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// NodeVolume is a volume at a node.
-type NodeVolume struct {
+// VolumeOnNode is a volume at a node.
+type VolumeOnNode struct {
 	Node string `json:"node"`
 	// State is Asked, Reserved, Queued, Attaching, AttachFailed, Attached, InUse, Kept,
 	// Detaching, DetachFailed or Unknown.
@@ -108,8 +108,8 @@ func (v *Volume) Key() string {
 func (v *Volume) Asked() bool { return v.State == stateAsked }
 
 // Places are the nodes where the volume is or may be; where there is none, the nodes where it is wanted.
-func (v *Volume) Places() []NodeVolume {
-	var list []NodeVolume
+func (v *Volume) Places() []VolumeOnNode {
+	var list []VolumeOnNode
 	for i := range v.Nodes {
 		if v.Nodes[i].maybeThere() {
 			list = append(list, v.Nodes[i])
@@ -154,9 +154,9 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 	if names := v.PVs(); len(names) > 0 {
 		out.PersistentVolume, out.Claim = names[0], w.claimOf(names[0])
 	}
-	for i := range v.NodeVolumes {
-		if v.NodeVolumes[i].Node != ledger.Detached {
-			out.Nodes = append(out.Nodes, w.nodeVolume(v, &v.NodeVolumes[i]))
+	for i := range v.OnNodes {
+		if v.OnNodes[i].Node != ledger.Detached {
+			out.Nodes = append(out.Nodes, w.volumeOnNode(v, &v.OnNodes[i]))
 		}
 	}
 	w.describeHold(&out, v)
@@ -272,8 +272,8 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 // describeWaiters finds the reason that pods bound to a node wait for the volume there, where no hold has a
 // reason: without Moorage there are no holds.
 func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
-	for i := range v.NodeVolumes {
-		at := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		at := &v.OnNodes[i]
 		for _, u := range at.Users {
 			pod := w.pods[u.Pod]
 			if pod == nil || pod.DeletionTimestamp != nil || w.Arbiter.SafeToMount(w.Snapshot, v.ID, at.Node) {
@@ -292,8 +292,8 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 			}
 		}
 	}
-	for i := range v.NodeVolumes {
-		at := &v.NodeVolumes[i]
+	for i := range v.OnNodes {
+		at := &v.OnNodes[i]
 		if va := at.Canonical(); va != nil && va.Deleting && !va.DetachError.IsZero() {
 			out.Reason = w.leavingReason(v, "", nil)
 			return
@@ -307,12 +307,12 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
 	}
-	var at *ledger.NodeVolume // a failing detach first
-	for i := range v.NodeVolumes {
-		va := v.NodeVolumes[i].Canonical()
+	var at *ledger.VolumeOnNode // a failing detach first
+	for i := range v.OnNodes {
+		va := v.OnNodes[i].Canonical()
 		failing := va != nil && !va.DetachError.IsZero()
-		if va != nil && va.Deleting && v.NodeVolumes[i].Node != node && (failing || node != "" && at == nil) {
-			at = &v.NodeVolumes[i]
+		if va != nil && va.Deleting && v.OnNodes[i].Node != node && (failing || node != "" && at == nil) {
+			at = &v.OnNodes[i]
 		}
 	}
 	if at == nil {
@@ -460,12 +460,12 @@ func AtNode(node string) string {
 }
 
 // maybeThere says whether the volume is, or may be, at the node: a request alone does not count.
-func (n *NodeVolume) maybeThere() bool {
+func (n *VolumeOnNode) maybeThere() bool {
 	return n.State != stateReserved && n.State != stateAsked && (n.State != stateQueued || n.Attachment != "")
 }
 
-func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
-	out := NodeVolume{Node: string(p.Node), Users: w.users(p)}
+func (w *World) volumeOnNode(v *ledger.Volume, p *ledger.VolumeOnNode) VolumeOnNode {
+	out := VolumeOnNode{Node: string(p.Node), Users: w.users(p)}
 	va := p.Canonical()
 	if va != nil {
 		out.Attachment, out.Attached = va.Name, va.Attached
@@ -505,7 +505,7 @@ func (w *World) takenFrom(v *ledger.Volume, name ledger.NodeName) bool {
 	return node != nil && outOfService(node) && !w.isReady(name)
 }
 
-func (w *World) placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (state, driver string) {
+func (w *World) placeState(v *ledger.Volume, p *ledger.VolumeOnNode, va *ledger.Attachment) (state, driver string) {
 	inUse := p.InUse || w.Snapshot.IsUnknown(v, p)
 	switch {
 	case va == nil && v.ID.NoAttach() && p.Reported:
@@ -569,7 +569,7 @@ func weight(state string) int {
 
 // users lists the users of a volume at a node, and the tickets that ask for it there. It leaves out a bound
 // pod's reservation, which ends soon after the bind.
-func (w *World) users(p *ledger.NodeVolume) []User {
+func (w *World) users(p *ledger.VolumeOnNode) []User {
 	var list []User
 	bound := map[Requester]bool{}
 	for _, u := range p.Users {

@@ -36,7 +36,7 @@ type World struct {
 	Now time.Time
 	// Unseen could not be listed: facts that depend on it are unknown.
 	Unseen []Unseen
-	// WordsUnseen is why NodeVolumes could not be listed; nil: they were. Only the nodes' own reports are
+	// WordsUnseen is why NodeMountReport could not be listed; nil: they were. Only the nodes' own reports are
 	// unknown without them.
 	WordsUnseen *Unseen
 	// Evidence names causes other than a volume's; zero where only volumes matter.
@@ -48,7 +48,7 @@ type World struct {
 	nodes   map[ledger.NodeName]*corev1.Node
 	vas     map[string]*storagev1.VolumeAttachment
 	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
-	words   map[ledger.NodeName]*v1alpha1.NodeVolumes
+	words   map[ledger.NodeName]*v1alpha1.NodeMountReport
 	wordsOf map[ledger.VolumeID][]wordRef
 	// agents are the nodes with a ready pod of moorage-node.
 	agents     map[ledger.NodeName]bool
@@ -71,7 +71,7 @@ func NewWorld(o Objects, now time.Time) *World {
 		nodes:      map[ledger.NodeName]*corev1.Node{},
 		vas:        map[string]*storagev1.VolumeAttachment{},
 		holds:      map[ledger.VolumeID]*v1alpha1.VolumeHold{},
-		words:      map[ledger.NodeName]*v1alpha1.NodeVolumes{},
+		words:      map[ledger.NodeName]*v1alpha1.NodeMountReport{},
 		wordsOf:    map[ledger.VolumeID][]wordRef{},
 		agents:     map[ledger.NodeName]bool{},
 		advice:     readAdvice(),
@@ -242,7 +242,7 @@ type Objects struct {
 	Tickets           []*v1alpha1.VolumeTicket
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
-	NodeVolumes       []*v1alpha1.NodeVolumes
+	NodeMountReports  []*v1alpha1.NodeMountReport
 	Leases            Leases
 	// Home is the namespace where Moorage is installed; see Home. Empty means DefaultHome.
 	Home string
@@ -273,8 +273,8 @@ func (o *Objects) Add(object runtime.Object) {
 		o.Holds = append(o.Holds, object)
 	case *v1alpha1.AttachPolicy:
 		o.Policies = append(o.Policies, object)
-	case *v1alpha1.NodeVolumes:
-		o.NodeVolumes = append(o.NodeVolumes, object)
+	case *v1alpha1.NodeMountReport:
+		o.NodeMountReports = append(o.NodeMountReports, object)
 	}
 }
 

@@ -139,7 +139,7 @@ func (p *page) volume(v facts.Volume, safe bool) {
 		p.line(2, "holder", v.Holder.Node+p.since(v.Holder.Since)+", "+who)
 	}
 	for _, nv := range v.Nodes {
-		p.nodeVolume(v, nv)
+		p.volumeOnNode(v, nv)
 	}
 	for i := range v.NodesSay {
 		p.line(2, "itself", v.NodesSay[i].Node+" says: "+v.NodesSay[i].Oddity())
@@ -157,10 +157,10 @@ func (p *page) volume(v facts.Volume, safe bool) {
 }
 
 func held(v facts.Volume) bool {
-	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Nodes, func(nv facts.NodeVolume) bool { return nv.Node == v.Holder.Node })
+	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Nodes, func(nv facts.VolumeOnNode) bool { return nv.Node == v.Holder.Node })
 }
 
-func (p *page) nodeVolume(v facts.Volume, nv facts.NodeVolume) {
+func (p *page) volumeOnNode(v facts.Volume, nv facts.VolumeOnNode) {
 	text := nv.Node + ": " + nv.State + p.since(nv.Since)
 	if v.Holder != nil && v.Holder.Node == nv.Node {
 		text = nv.Node + " (holder): " + nv.State + p.since(nv.Since)

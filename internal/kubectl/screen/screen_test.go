@@ -102,7 +102,7 @@ func TestTablesFit(t *testing.T) {
 				PersistentVolume: long(40), Claim: claim, Driver: driver, Handle: long(60), State: "DetachPending", Reason: &facts.Reason{Code: code},
 				Holder: &facts.Holder{Node: node, For: []facts.Requester{pod, pod}, Since: since}, Next: &facts.Waiter{Who: pod, Node: node}, Waiting: []facts.Waiter{{Who: pod}},
 			}, {
-				Claim: claim, State: "InUse", Nodes: []facts.NodeVolume{{Node: node, Since: since}, {Node: long(nodeWidth)}},
+				Claim: claim, State: "InUse", Nodes: []facts.VolumeOnNode{{Node: node, Since: since}, {Node: long(nodeWidth)}},
 			}}, now)
 		},
 		"tickets": func(_ Style, node string) *Table {

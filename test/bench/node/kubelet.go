@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 const (
@@ -57,7 +57,7 @@ func persistentVolume(volume int) string {
 
 // staged is where a volume is staged, and published where a pod has it.
 func (k *kubelet) staged(volume int) string {
-	return filepath.Join(k.root, nodevolumes.StagingPath(driver, handle(volume)))
+	return filepath.Join(k.root, nodemounts.StagingPath(driver, handle(volume)))
 }
 
 func (k *kubelet) published(volume, pod int) string {

@@ -95,7 +95,7 @@ func (l load) measure(ctx context.Context, e *sandbox.Env, node string, c size) 
 		return run, err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
-	if err := t.until(ctx, func(s v1alpha1.NodeVolumesStatus) error { return whole(s, c) }); err != nil {
+	if err := t.until(ctx, func(s v1alpha1.NodeMountReportStatus) error { return whole(s, c) }); err != nil {
 		return run, err
 	}
 	run = result.Run{Volumes: c.volumes, Pods: c.pods, Mounts: 2*c.volumes + c.pods, ToldSeconds: time.Since(began).Seconds()}
@@ -110,7 +110,7 @@ func (l load) measure(ctx context.Context, e *sandbox.Env, node string, c size) 
 }
 
 // whole says whether a report names all volumes of a node, and no fault.
-func whole(s v1alpha1.NodeVolumesStatus, c size) error {
+func whole(s v1alpha1.NodeMountReportStatus, c size) error {
 	published := 0
 	for _, v := range s.Volumes {
 		published += len(v.Published)
@@ -153,7 +153,7 @@ func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k 
 				if err := change.do(volume, pod); err != nil {
 					return err
 				}
-				if err := t.until(ctx, func(s v1alpha1.NodeVolumesStatus) error { return names(s, handle(volume), change.there) }); err != nil {
+				if err := t.until(ctx, func(s v1alpha1.NodeMountReportStatus) error { return names(s, handle(volume), change.there) }); err != nil {
 					return err
 				}
 				c.Seconds = append(c.Seconds, time.Since(began).Seconds())
@@ -169,7 +169,7 @@ func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k 
 }
 
 // names says whether a report names a volume that is mounted in a pod, or does not.
-func names(s v1alpha1.NodeVolumesStatus, handle string, there bool) error {
+func names(s v1alpha1.NodeMountReportStatus, handle string, there bool) error {
 	for _, v := range s.Volumes {
 		if v.Handle != handle {
 			continue
@@ -246,15 +246,15 @@ func newTold(ctx context.Context, e *sandbox.Env, node string) (*told, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := clients.NodeVolumes().Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
+	w, err := clients.NodeMountReports().Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
 	if err != nil {
-		return nil, fmt.Errorf("watch NodeVolumes %s: %w", node, err)
+		return nil, fmt.Errorf("watch NodeMountReport %s: %w", node, err)
 	}
 	return &told{w}, nil
 }
 
 // until waits until a new report of the node passes check.
-func (t *told) until(ctx context.Context, check func(v1alpha1.NodeVolumesStatus) error) error {
+func (t *told) until(ctx context.Context, check func(v1alpha1.NodeMountReportStatus) error) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	last := errors.New("it has said nothing since")
@@ -266,9 +266,9 @@ func (t *told) until(ctx context.Context, check func(v1alpha1.NodeVolumesStatus)
 			return fmt.Errorf("what moorage-node says is wrong for %s: %w", patience, last)
 		case event, open := <-t.watch.ResultChan():
 			if !open {
-				return errors.New("the watch of NodeVolumes ended")
+				return errors.New("the watch of NodeMountReport ended")
 			}
-			if own, ok := event.Object.(*v1alpha1.NodeVolumes); ok {
+			if own, ok := event.Object.(*v1alpha1.NodeMountReport); ok {
 				if last = check(own.Status); last == nil {
 					return nil
 				}

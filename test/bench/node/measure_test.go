@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 	"github.com/moorage-dev/moorage/test/bench/node/result"
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
@@ -35,23 +35,23 @@ func TestCount(t *testing.T) {
 
 // A report counts once it names all volumes in all pods, and no fault.
 func TestWhole(t *testing.T) {
-	good := func() v1alpha1.NodeVolumesStatus {
+	good := func() v1alpha1.NodeMountReportStatus {
 		pods := []v1alpha1.PublishedPod{{PodUID: "p", Mounted: v1alpha1.NodeYes}}
-		return v1alpha1.NodeVolumesStatus{
-			Observed: &metav1.Time{}, Summary: &v1alpha1.NodeVolumesSummary{},
-			Volumes: []v1alpha1.NodeVolume{{Handle: "a", Mounted: v1alpha1.NodeYes, Published: pods}, {Handle: "b", Mounted: v1alpha1.NodeYes, Published: pods}},
+		return v1alpha1.NodeMountReportStatus{
+			Observed: &metav1.Time{}, Summary: &v1alpha1.NodeMountReportSummary{},
+			Volumes: []v1alpha1.ReportedVolume{{Handle: "a", Mounted: v1alpha1.NodeYes, Published: pods}, {Handle: "b", Mounted: v1alpha1.NodeYes, Published: pods}},
 		}
 	}
 	if err := whole(good(), size{2, 1}); err != nil {
 		t.Error(err)
 	}
-	for name, spoil := range map[string]func(*v1alpha1.NodeVolumesStatus){
-		"not looked":     func(s *v1alpha1.NodeVolumesStatus) { s.Observed = nil },
-		"unknown":        func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"a link"} },
-		"forgotten":      func(s *v1alpha1.NodeVolumesStatus) { s.Summary.Forgotten = 1 },
-		"unread":         func(s *v1alpha1.NodeVolumesStatus) { s.Summary.Unknown = 1 },
-		"a volume fewer": func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = s.Volumes[:1] },
-		"a pod fewer":    func(s *v1alpha1.NodeVolumesStatus) { s.Volumes[0].Published = nil },
+	for name, spoil := range map[string]func(*v1alpha1.NodeMountReportStatus){
+		"not looked":     func(s *v1alpha1.NodeMountReportStatus) { s.Observed = nil },
+		"unknown":        func(s *v1alpha1.NodeMountReportStatus) { s.Unknown = []string{"a link"} },
+		"forgotten":      func(s *v1alpha1.NodeMountReportStatus) { s.Summary.Forgotten = 1 },
+		"unread":         func(s *v1alpha1.NodeMountReportStatus) { s.Summary.Unknown = 1 },
+		"a volume fewer": func(s *v1alpha1.NodeMountReportStatus) { s.Volumes = s.Volumes[:1] },
+		"a pod fewer":    func(s *v1alpha1.NodeMountReportStatus) { s.Volumes[0].Published = nil },
 	} {
 		s := good()
 		spoil(&s)
@@ -80,11 +80,11 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	facts := nodevolumes.Read(os.DirFS(k.root), nodevolumes.ReadMounts(strings.NewReader("1 0 0:1 / / rw shared:1 - ext4 /dev/a rw\n"), k.root), nodevolumes.Kernel{})
+	facts := nodemounts.Read(os.DirFS(k.root), nodemounts.ReadMounts(strings.NewReader("1 0 0:1 / / rw shared:1 - ext4 /dev/a rw\n"), k.root), nodemounts.Kernel{})
 	if len(facts.Unknown) > 0 || len(facts.Volumes) != 1 {
 		t.Fatalf("it reads %+v", facts)
 	}
-	if v := facts.Volumes[0]; v.Handle != handle(7) || v.PersistentVolume != persistentVolume(7) || v.Staged != nodevolumes.Yes || len(v.Published) != 1 || v.Forgotten {
+	if v := facts.Volumes[0]; v.Handle != handle(7) || v.PersistentVolume != persistentVolume(7) || v.Staged != nodemounts.Yes || len(v.Published) != 1 || v.Forgotten {
 		t.Errorf("it reads %+v", v)
 	}
 }

@@ -37,7 +37,7 @@ func (s *state) agentMoves(list []move) []move {
 			}})
 		}
 		if _, spoken := s.w.Word(node(n)); spoken && s.erased < s.config.Erased {
-			list = append(list, move{"somebody deletes the NodeVolumes of " + name, false, func(s *state) {
+			list = append(list, move{"somebody deletes the NodeMountReport of " + name, false, func(s *state) {
 				s.erased++
 				s.w.Drop(world.NodeWords, name)
 			}})

@@ -20,7 +20,7 @@ func Bad() []World {
 		{"a reboot that leaves records, the node's word", rebooted(func(c *Config) { c.RequireWord = false })},
 		{"a reboot that leaves records, two leaders", rebooted(func(c *Config) { c.Leaders = 2 })},
 		{"a forgotten mount, the node's word required, moorage-node anew", spoken(func(c *Config) { c.Anew = 1 })},
-		{"a forgotten mount, the node's word required, NodeVolumes deleted", spoken(func(c *Config) { c.Erased = 1 })},
+		{"a forgotten mount, the node's word required, NodeMountReport deleted", spoken(func(c *Config) { c.Erased = 1 })},
 		{"a forgotten mount, the node's word required, a lost answer", spoken(func(c *Config) { c.LostAnswers = 1 })},
 		{"a pod bound by others, a stuck unmount, without VolumeAttachments, two leaders", noAttach(func(c *Config) {
 			c.Placed, c.Foreign, c.Stuck = []int{0, 0}, []bool{true, false}, 1

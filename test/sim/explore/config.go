@@ -80,7 +80,7 @@ type Config struct {
 	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
-	// Anew is how many of them may restart, and Erased how many NodeVolumes are deleted.
+	// Anew is how many of them may restart, and Erased how many NodeMountReport are deleted.
 	Anew, Erased int
 	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
 	// which moorage-node takes for staged volumes until they are removed.
@@ -191,7 +191,7 @@ func Small() []World {
 		{"a Node made again, a shared volume, a stuck unmount", shared(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 1, true })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
-		{"one node, a forgotten mount, NodeVolumes deleted", spoken(func(c *Config) { c.OneNode, c.Erased = true, 1 })},
+		{"one node, a forgotten mount, NodeMountReport deleted", spoken(func(c *Config) { c.OneNode, c.Erased = true, 1 })},
 	}
 }
 

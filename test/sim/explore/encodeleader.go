@@ -109,7 +109,7 @@ func (e *encoder) nodeRecord(s *state, snapshot ledger.Snapshot, n *ledger.Node)
 	e.look(n.Name, n.NextNumber())
 	for i := range s.config.Access {
 		if v := snapshot.Volume(volume(i + 1)); v != nil {
-			for _, b := range v.NodeVolume(n.Name).SawUnknown() {
+			for _, b := range v.OnNode(n.Name).SawUnknown() {
 				e.text(b.BootID)
 			}
 		}
@@ -152,9 +152,9 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		_, left := v.Left(node(n))
 		e.bool(left)
 	}
-	e.byte(byte(len(v.NodeVolumes)))
-	for i := range v.NodeVolumes {
-		p := &v.NodeVolumes[i]
+	e.byte(byte(len(v.OnNodes)))
+	for i := range v.OnNodes {
+		p := &v.OnNodes[i]
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.UnreportSent, p.CreateFailed, idle)

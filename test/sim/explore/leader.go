@@ -134,8 +134,8 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 		}
 	case world.Attachments:
 		for v := range s.Volumes() {
-			for i := range v.NodeVolumes {
-				if a := v.NodeVolumes[i].Own(); a != nil {
+			for i := range v.OnNodes {
+				if a := v.OnNodes[i].Own(); a != nil {
 					add(*a)
 				}
 			}

@@ -80,7 +80,7 @@ func (s *state) unsettled() string {
 func (s *state) unknown(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
-	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return v != nil && slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
 		return (n == "" || p.Node == n) && known.IsUnknown(v, &p)
 	})
 }
@@ -90,7 +90,7 @@ func (s *state) unknown(id ledger.VolumeID, n ledger.NodeName) bool {
 func (s *state) unexplained(id ledger.VolumeID) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
-	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+	return v != nil && slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
 		_, seen := v.Left(p.Node)
 		return seen && rules.Unexplained(known, &p)
 	})

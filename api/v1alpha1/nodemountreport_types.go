@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeVolumes is a node's own report of CSI volumes: staged, published and mounted, by its kubelet's
+// NodeMountReport is a node's own report of CSI volumes: staged, published and mounted, by its kubelet's
 // records and its mount table. It has the name of its Node, is owned by it, and is written by the
 // moorage-node of that node alone, only after a change.
 //
@@ -16,37 +16,37 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=nodevolumes,singular=nodevolumes,scope=Cluster,shortName=nv,categories=moorage
+// +kubebuilder:resource:path=nodemountreports,singular=nodemountreports,scope=Cluster,shortName=nv,categories=moorage
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.summary.volumes`
 // +kubebuilder:printcolumn:name="Forgotten",type=integer,JSONPath=`.status.summary.forgotten`
 // +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.summary.unknown`
 // +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.observed`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type NodeVolumes struct {
+type NodeMountReport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec has the requests to the node.
 	// +optional
-	Spec NodeVolumesSpec `json:"spec,omitempty"`
+	Spec NodeMountReportSpec `json:"spec,omitempty"`
 
 	// status is what the node found.
 	// +optional
-	Status NodeVolumesStatus `json:"status,omitempty"`
+	Status NodeMountReportStatus `json:"status,omitempty"`
 }
 
-// NodeVolumesList is a list of NodeVolumes.
+// NodeMountReportList is a list of NodeMountReport.
 //
 // +kubebuilder:object:root=true
-type NodeVolumesList struct {
+type NodeMountReportList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	Items []NodeVolumes `json:"items"`
+	Items []NodeMountReport `json:"items"`
 }
 
-// NodeVolumesSpec has the requests to a node.
-type NodeVolumesSpec struct {
+// NodeMountReportSpec has the requests to a node.
+type NodeMountReportSpec struct {
 	// look asks for a fresh look by a higher number; status.looked has the number once the node has
 	// looked after it had read it.
 	// +optional
@@ -55,9 +55,9 @@ type NodeVolumesSpec struct {
 	Look int64 `json:"look,omitempty"`
 }
 
-// Bounds of a NodeVolumes.
+// Bounds of a NodeMountReport.
 const (
-	MaxNodeVolumes     = 512
+	MaxReportedVolumes = 512
 	MaxPublishedPods   = 256
 	MaxNodeFileSystems = 8
 	MaxNodeUnlisted    = 16384
@@ -67,10 +67,10 @@ const (
 	MaxNodeReasonRunes = 512
 )
 
-// NodeVolumesStatus is what a node found. It is replaced as a whole, by one writer.
+// NodeMountReportStatus is what a node found. It is replaced as a whole, by one writer.
 //
 // +structType=atomic
-type NodeVolumesStatus struct {
+type NodeMountReportStatus struct {
 	// looked is the spec.look that the node had read before it looked.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -105,7 +105,7 @@ type NodeVolumesStatus struct {
 	// +listType=map
 	// +listMapKey=path
 	// +kubebuilder:validation:MaxItems=512
-	Volumes []NodeVolume `json:"volumes,omitempty"`
+	Volumes []ReportedVolume `json:"volumes,omitempty"`
 
 	// truncated: there are more volumes than are listed. unlisted says of all of them which
 	// they are; where it is absent, any volume may be there.
@@ -129,7 +129,7 @@ type NodeVolumesStatus struct {
 
 	// summary is what kubectl get shows: derived from the rest, for people.
 	// +optional
-	Summary *NodeVolumesSummary `json:"summary,omitempty"`
+	Summary *NodeMountReportSummary `json:"summary,omitempty"`
 }
 
 // UnlistedVolumes are volumes of a driver that are, or may be, staged, mounted or published.
@@ -160,8 +160,8 @@ const (
 	NodeUnknown NodeAnswer = "Unknown"
 )
 
-// NodeVolume is one volume at one staging path of a node.
-type NodeVolume struct {
+// ReportedVolume is one volume at one staging path of a node.
+type ReportedVolume struct {
 	// path is where the volume is staged, or would be, below the kubelet's folder (usually
 	// /var/lib/kubelet). For a pod's unreadable record it is the record's folder, persistentVolume is
 	// the folder's name, and driver and handle are absent; the same holds for a pod's own volume that
@@ -276,8 +276,8 @@ type PublishedPod struct {
 	Mounted NodeAnswer `json:"mounted"`
 }
 
-// NodeVolumesSummary is what kubectl get nodevolumes shows.
-type NodeVolumesSummary struct {
+// NodeMountReportSummary is what kubectl get nodemountreports shows.
+type NodeMountReportSummary struct {
 	// volumes that the node has, listed or not.
 	// +required
 	// +kubebuilder:validation:Minimum=0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes_test
+package nodemounts_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // touched is a kubelet's folder that records the requested names; with unsaid its folders do not name
@@ -90,7 +90,7 @@ func TestTouchesNoMount(t *testing.T) {
 					n.mounts = append(n.mounts, own)
 				}
 				f := &touched{MapFS: n.files, unsaid: unsaid}
-				facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+				facts := nodemounts.Read(f, nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 				for _, name := range f.names {
 					for p := name; p != "."; p = path.Dir(p) {
 						if slices.Contains(n.mounts, p) {
@@ -126,24 +126,24 @@ func TestPrivateMountOnTheWay(t *testing.T) {
 	const line = "9 2 8:9 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdc rw\n"
 	const over = "10 9 8:10 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdd rw\n"
 	for _, own := range []string{"plugins", "plugins/kubernetes.io", strings.TrimSuffix(csi, "/"), "pods"} {
-		for more, want := range map[string]nodevolumes.Answer{
-			fmt.Sprintf(line, own, ""):                                       nodevolumes.Unknown,
-			fmt.Sprintf(line, own, "unbindable "):                            nodevolumes.Unknown,
-			fmt.Sprintf(line, own, "master:3 "):                              nodevolumes.No,
-			fmt.Sprintf(line, own, "shared:3 "):                              nodevolumes.No,
-			fmt.Sprintf(line, own, "") + fmt.Sprintf(over, own, "master:3 "): nodevolumes.No,
-			fmt.Sprintf(line, own, "master:3 ") + fmt.Sprintf(over, own, ""): nodevolumes.Unknown,
-			fmt.Sprintf(line, own+"-2", ""):                                  nodevolumes.No,
-			fmt.Sprintf(line, "other", ""):                                   nodevolumes.No,
+		for more, want := range map[string]nodemounts.Answer{
+			fmt.Sprintf(line, own, ""):                                       nodemounts.Unknown,
+			fmt.Sprintf(line, own, "unbindable "):                            nodemounts.Unknown,
+			fmt.Sprintf(line, own, "master:3 "):                              nodemounts.No,
+			fmt.Sprintf(line, own, "shared:3 "):                              nodemounts.No,
+			fmt.Sprintf(line, own, "") + fmt.Sprintf(over, own, "master:3 "): nodemounts.No,
+			fmt.Sprintf(line, own, "master:3 ") + fmt.Sprintf(over, own, ""): nodemounts.Unknown,
+			fmt.Sprintf(line, own+"-2", ""):                                  nodemounts.No,
+			fmt.Sprintf(line, "other", ""):                                   nodemounts.No,
 		} {
 			n := newNode()
 			n.stage("v")
-			m := nodevolumes.ReadMounts(strings.NewReader(n.table()+more), "/var/lib/kubelet")
+			m := nodemounts.ReadMounts(strings.NewReader(n.table()+more), "/var/lib/kubelet")
 			if got := m.At(podFolder("uid-a", "pv") + "/mount"); got != want {
 				t.Errorf("%s: %s, want %s", more, got, want)
 			}
-			said := words(nodevolumes.Read(n.files, m, nodevolumes.Kernel{}))
-			if tells := strings.Contains(said, "/var/lib/kubelet/"+own+" is private") && strings.Contains(said, "make-rshared"); tells != (want == nodevolumes.Unknown) {
+			said := words(nodemounts.Read(n.files, m, nodemounts.Kernel{}))
+			if tells := strings.Contains(said, "/var/lib/kubelet/"+own+" is private") && strings.Contains(said, "make-rshared"); tells != (want == nodemounts.Unknown) {
 				t.Errorf("%s: it says\n%s", more, said)
 			}
 		}
@@ -156,7 +156,7 @@ func TestUnsaidAndGone(t *testing.T) {
 	n.stage("v")
 	n.dir("pods/uid-a/volumes")
 	f := &touched{MapFS: n.files, unsaid: true, gone: "pods/uid-a"}
-	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	facts := nodemounts.Read(f, nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 	if len(facts.Unknown) > 0 || len(facts.Volumes) != 1 || !facts.Volumes[0].Forgotten {
 		t.Errorf("it says\n%s", words(facts))
 	}
@@ -168,7 +168,7 @@ func TestUnsaidWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
 	f := &touched{MapFS: n.files, unsaid: true}
-	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()+"hello\n"), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	facts := nodemounts.Read(f, nodemounts.ReadMounts(strings.NewReader(n.table()+"hello\n"), "/var/lib/kubelet"), nodemounts.Kernel{})
 	if slices.Contains(f.names, csi+driver) || !strings.Contains(words(facts), "may be mounted there") {
 		t.Errorf("asked for %q, it says\n%s", f.names, words(facts))
 	}
@@ -200,7 +200,7 @@ func TestLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	got := words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{}))
+	got := words(nodemounts.Read(nodemounts.Tree(root), nodemounts.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodemounts.Kernel{}))
 	if want := "d h pv=pv Filesystem staged=No mounted=No pod=uid-1999/true/No\nunknown: \"pods/link\" is a link\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes_test
+package nodemounts_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // Listing a folder asks nothing about its entries. Here that fails: the folders' names can be listed,
@@ -40,7 +40,7 @@ func TestListsWithoutAsking(t *testing.T) {
 			got <- "what is in the folder can be looked up, and this test shows nothing"
 			return
 		}
-		got <- words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{}))
+		got <- words(nodemounts.Read(nodemounts.Tree(root), nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{}))
 	})
 	if got, want := <-got, "  pv=pv-b Block staged=No mounted=No pod=entry/false/No forgotten unknown: there is no vol_data.json\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -67,8 +67,8 @@ func TestPipes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			tree := nodevolumes.Tree(root)
-			facts := nodevolumes.Read(tree, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+			tree := nodemounts.Tree(root)
+			facts := nodemounts.Read(tree, nodemounts.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 			if got := words(facts); !strings.Contains(got, at) {
 				t.Errorf("it does not tell of the pipe:\n%s", got)
 			}

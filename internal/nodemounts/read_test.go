@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes_test
+package nodemounts_test
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 const (
@@ -87,12 +87,12 @@ func (n *node) table() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func (n *node) read() nodevolumes.Facts {
-	return nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+func (n *node) read() nodemounts.Facts {
+	return nodemounts.Read(n.files, nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 }
 
 // words are facts as text, a line for each volume and each unknown part.
-func words(f nodevolumes.Facts) string {
+func words(f nodemounts.Facts) string {
 	var b strings.Builder
 	for _, v := range f.Volumes {
 		fmt.Fprintf(&b, "%s %s pv=%s %s staged=%s mounted=%s", v.Driver, v.Handle, v.PersistentVolume, v.Mode, v.Staged, v.Mounted)
@@ -325,7 +325,7 @@ func TestMountsBelowHiddenFolders(t *testing.T) {
 		for _, v := range n.read().Volumes {
 			if is := strings.TrimSpace(v.Driver + " " + v.Handle); is == test.want || is == "" && v.PersistentVolume == test.want {
 				found = true
-				if v.Unknown == "" || len(v.Published) != 1 || v.Published[0].Mounted != nodevolumes.Yes {
+				if v.Unknown == "" || len(v.Published) != 1 || v.Published[0].Mounted != nodemounts.Yes {
 					t.Errorf("%s: %+v", name, v)
 				}
 			}
@@ -367,7 +367,7 @@ func TestBlockVolumeGoes(t *testing.T) {
 			n.mounts = nil
 			delete(n.files, gone)
 			f := n.read()
-			if len(f.Volumes) != 1 || f.Volumes[0].Handle != "b" || f.Volumes[0].Staged == nodevolumes.No && len(f.Volumes[0].Published) == 0 {
+			if len(f.Volumes) != 1 || f.Volumes[0].Handle != "b" || f.Volumes[0].Staged == nodemounts.No && len(f.Volumes[0].Published) == 0 {
 				t.Errorf("stages %t, without %s: it says\n%s", stages, gone, words(f))
 			}
 		}
@@ -385,7 +385,7 @@ func TestBrokenRecordWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
 	n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
-	f := nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(""), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	f := nodemounts.Read(n.files, nodemounts.ReadMounts(strings.NewReader(""), "/var/lib/kubelet"), nodemounts.Kernel{})
 	if len(f.Volumes) != 1 || f.Volumes[0].Forgotten || len(f.Unknown) != 2 {
 		t.Errorf("%s", words(f))
 	}
@@ -411,19 +411,19 @@ func TestMountsUnknown(t *testing.T) {
 		"half an escape":  `1 0 8:1 / /var/lib/kubelet/a\04 rw master:1 - ext4 /dev/sda rw` + "\n2 0 8:1 / /var/lib/kubelet rw master:1 - ext4 /dev/sda rw\n",
 		"a line too long": "1 0 8:1 / /var/lib/kubelet rw master:1 - ext4 /dev/sda rw\n" + strings.Repeat("x", 1<<20),
 	} {
-		m := nodevolumes.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
-		if got := m.At("a"); got != nodevolumes.Unknown {
+		m := nodemounts.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
+		if got := m.At("a"); got != nodemounts.Unknown {
 			t.Errorf("%s: %s", name, got)
 		}
 		n := newNode()
 		n.stage("v")
 		n.dir(csi + driver + "/abc/globalmount") // without a record
-		f := nodevolumes.Read(n.files, m, nodevolumes.Kernel{})
+		f := nodemounts.Read(n.files, m, nodemounts.Kernel{})
 		if len(f.Unknown) == 0 || len(f.Volumes) != 2 {
 			t.Fatalf("%s: %+v", name, f)
 		}
 		for _, v := range f.Volumes {
-			if v.Staged == nodevolumes.No || v.Mounted != nodevolumes.Unknown {
+			if v.Staged == nodemounts.No || v.Mounted != nodemounts.Unknown {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}
@@ -431,15 +431,15 @@ func TestMountsUnknown(t *testing.T) {
 }
 
 func TestMounts(t *testing.T) {
-	m := nodevolumes.ReadMounts(strings.NewReader(
+	m := nodemounts.ReadMounts(strings.NewReader(
 		"1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n"+
 			"2 1 8:2 / /var/lib/kubelet/a-1 rw shared:2 - ext4 /dev/sdb rw\n"+
 			`3 1 8:2 / /var/lib/kubelet/with\040space/x rw shared:2 - ext4 /dev/sdb rw`+"\n"+
 			"4 1 8:2 / /var/lib/kubelets/b rw shared:2 - ext4 /dev/sdb rw\n"+
 			"5 1 8:2 / /var/lib/kubelet/a/b/c rw shared:2 - ext4 /dev/sdb rw\n"), "/var/lib/kubelet/")
-	for p, want := range map[string]nodevolumes.Answer{
-		"a-1": nodevolumes.Yes, "a": nodevolumes.Yes, "a/b/c": nodevolumes.Yes, "a/b/c/d": nodevolumes.No, "with space": nodevolumes.Yes,
-		"b": nodevolumes.No, "a-": nodevolumes.No, "with": nodevolumes.No,
+	for p, want := range map[string]nodemounts.Answer{
+		"a-1": nodemounts.Yes, "a": nodemounts.Yes, "a/b/c": nodemounts.Yes, "a/b/c/d": nodemounts.No, "with space": nodemounts.Yes,
+		"b": nodemounts.No, "a-": nodemounts.No, "with": nodemounts.No,
 	} {
 		if got := m.At(p); got != want {
 			t.Errorf("%s: %s, want %s", p, got, want)
@@ -482,7 +482,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	f := nodemounts.Read(nodemounts.Tree(root), nodemounts.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 	got := words(f)
 	for _, want := range []string{`linked.example.com" is a link`, "is not a file", "has more than 65536 bytes", "it is not UTF-8", `bad\xff`} {
 		if !strings.Contains(got, want) {
@@ -493,7 +493,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Errorf("what is outside was read:\n%s", got)
 	}
 	for _, v := range f.Volumes {
-		if v.Staged == nodevolumes.No {
+		if v.Staged == nodemounts.No {
 			t.Errorf("taken for unused: %+v", v)
 		}
 	}
@@ -593,7 +593,7 @@ func (e folderEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
 // In any quantity, the kept part is bounded, and marked as cut.
 func TestTooMuch(t *testing.T) {
-	f := nodevolumes.Read(wide{}, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	f := nodemounts.Read(wide{}, nodemounts.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 	if len(f.Unknown) != 33 || len(f.Volumes) != 4096 {
 		t.Errorf("%d volumes, %d unknown", len(f.Volumes), len(f.Unknown))
 	}
@@ -609,13 +609,13 @@ func TestTooMuch(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	const bootID = "proc/sys/kernel/random/boot_id"
-	got := nodevolumes.ReadMachine(
+	got := nodemounts.ReadMachine(
 		fstest.MapFS{bootID: {Data: []byte("0b2c\n")}, "sys/class/dmi/id/product_uuid": {Data: []byte("EC2D-1\n")}}, bootID)
-	if want := (nodevolumes.Machine{BootID: "0b2c", SystemUUID: "EC2D-1"}); got != want {
+	if want := (nodemounts.Machine{BootID: "0b2c", SystemUUID: "EC2D-1"}); got != want {
 		t.Errorf("got %+v", got)
 	}
-	none := nodevolumes.ReadMachine(fstest.MapFS{bootID: {Data: []byte(strings.Repeat("x", 4096))}}, bootID)
-	if none != (nodevolumes.Machine{}) {
+	none := nodemounts.ReadMachine(fstest.MapFS{bootID: {Data: []byte(strings.Repeat("x", 4096))}}, bootID)
+	if none != (nodemounts.Machine{}) {
 		t.Errorf("got %+v", none)
 	}
 }
@@ -624,8 +624,8 @@ func FuzzMounts(f *testing.F) {
 	f.Add((&node{mounts: []string{"a b", path.Join(csi, "x")}}).table())
 	f.Add("1 0 8:1 / /var/lib/kubelet\\040 rw shared:1 - ext4 /dev/sda rw\n")
 	f.Fuzz(func(t *testing.T, table string) {
-		m := nodevolumes.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
-		if !strings.Contains(table, "/var/lib/kubelet/") && !strings.Contains(table, `\`) && m.At("a") == nodevolumes.Yes {
+		m := nodemounts.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
+		if !strings.Contains(table, "/var/lib/kubelet/") && !strings.Contains(table, `\`) && m.At("a") == nodemounts.Yes {
 			t.Error("something is mounted that the table does not name")
 		}
 	})
@@ -639,7 +639,7 @@ func FuzzRecord(f *testing.F) {
 		n := newNode()
 		n.files[stagingFolder("v")+"/vol_data.json"] = &fstest.MapFile{Data: text}
 		facts := n.read()
-		if len(facts.Volumes) != 1 || facts.Volumes[0].Staged != nodevolumes.Yes {
+		if len(facts.Volumes) != 1 || facts.Volumes[0].Staged != nodemounts.Yes {
 			t.Fatalf("%+v", facts)
 		}
 		v := facts.Volumes[0]

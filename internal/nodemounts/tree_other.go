@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package nodevolumes
+package nodemounts
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes
+package nodemounts
 
 import (
 	"io"

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// changeNodeVolume changes the NodeVolume of v at n, makes it before and removes it after as needed, and
+// changeVolumeOnNode changes the VolumeOnNode of v at n, makes it before and removes it after as needed, and
 // updates the node's counted slots.
-func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*NodeVolume)) {
+func (l *Ledger) changeVolumeOnNode(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*VolumeOnNode)) {
 	if v.IsZero() || n == "" {
 		return
 	}
 	vol := l.volume(v)
-	i, found := slices.BinarySearchFunc(vol.NodeVolumes, n, func(p NodeVolume, n NodeName) int { return cmp.Compare(p.Node, n) })
-	var before NodeVolume
+	i, found := slices.BinarySearchFunc(vol.OnNodes, n, func(p VolumeOnNode, n NodeName) int { return cmp.Compare(p.Node, n) })
+	var before VolumeOnNode
 	if found {
-		before = vol.NodeVolumes[i]
+		before = vol.OnNodes[i]
 	} else {
-		vol.NodeVolumes = insertAt(vol.NodeVolumes, i, NodeVolume{Node: n, idle: busy})
+		vol.OnNodes = insertAt(vol.OnNodes, i, VolumeOnNode{Node: n, idle: busy})
 	}
-	change(&vol.NodeVolumes[i])
-	after := &vol.NodeVolumes[i]
+	change(&vol.OnNodes[i])
+	after := &vol.OnNodes[i]
 	after.ReportSent = after.ReportSent && !after.Reported // from then on the node itself reports it
 	switch {
 	case l.occupied(after):
@@ -42,7 +42,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	gone := after.Empty()
 	had, has := before.OccupiesSlotWithoutUse(), after.OccupiesSlotWithoutUse()
 	if gone {
-		vol.NodeVolumes = removeAt(vol.NodeVolumes, i)
+		vol.OnNodes = removeAt(vol.OnNodes, i)
 		l.sweep(vol)
 	}
 	t.volume(v)
@@ -73,7 +73,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 }
 
-// enter notes that there is now a NodeVolume of a volume at a node.
+// enter notes that there is now a VolumeOnNode of a volume at a node.
 func (l *Ledger) enter(now time.Time, t *Touched, node *Node, v *Volume) {
 	node.enter(v.ID)
 	t.node(node.Name)
@@ -83,7 +83,7 @@ func (l *Ledger) enter(now time.Time, t *Touched, node *Node, v *Volume) {
 	l.keepAlone(t, v.ID, node.Name)
 }
 
-// leave notes that the NodeVolume of a volume at a node is gone.
+// leave notes that the VolumeOnNode of a volume at a node is gone.
 func (l *Ledger) leave(now time.Time, t *Touched, node *Node, v *Volume) {
 	node.leave(v.ID)
 	t.node(node.Name)
@@ -95,7 +95,7 @@ func (l *Ledger) leave(now time.Time, t *Touched, node *Node, v *Volume) {
 
 // lapses says whether the own attachment ended, or was made again; not if it was always another volume's,
 // and only its name led here.
-func (l *Ledger) lapses(before, after *NodeVolume) bool {
+func (l *Ledger) lapses(before, after *VolumeOnNode) bool {
 	was := before.first
 	if !before.HasOwn() || after.HasOwn() && (was == after.first || was.uidText() == after.first.uidText()) {
 		return false
@@ -104,9 +104,9 @@ func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
-// occupied says whether a NodeVolume has a user other than pending tickets, which come and go at a dead
+// occupied says whether a VolumeOnNode has a user other than pending tickets, which come and go at a dead
 // node as well.
-func (l *Ledger) occupied(p *NodeVolume) bool {
+func (l *Ledger) occupied(p *VolumeOnNode) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
 			return true
@@ -119,7 +119,7 @@ func (l *Ledger) occupied(p *NodeVolume) bool {
 }
 
 // unlisted says whether a ticket is granted the volume.
-func (l *Ledger) unlisted(p *NodeVolume) bool {
+func (l *Ledger) unlisted(p *VolumeOnNode) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool { return l.unlistedHolder(u) != nil })
 }
 
@@ -133,7 +133,7 @@ func (l *Ledger) unlistedHolder(u User) *Ticket {
 }
 
 // unlistedBy is a ticket for which the volume is Unlisted there: the former user, or a later one.
-func (l *Ledger) unlistedBy(p *NodeVolume) *Requester {
+func (l *Ledger) unlistedBy(p *VolumeOnNode) *Requester {
 	if !p.Unlisted {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (l *Ledger) isReady(n NodeName) bool {
 }
 
 // onlyAsked says whether only tickets that wait and keep no slot bind the volume to the node.
-func (l *Ledger) onlyAsked(p *NodeVolume) bool {
+func (l *Ledger) onlyAsked(p *VolumeOnNode) bool {
 	if len(p.Users) == 0 || p.OccupiesSlot() || p.WithoutAttachment() {
 		return false
 	}
@@ -260,7 +260,7 @@ func (l *Ledger) volume(v VolumeID) *Volume {
 	if old != nil {
 		*rec = *old
 		rec.gen = l.gen
-		rec.NodeVolumes = slices.Clone(old.NodeVolumes)
+		rec.OnNodes = slices.Clone(old.OnNodes)
 	}
 	l.facts.volumes.put(l.gen, v, rec)
 	return rec
@@ -268,7 +268,7 @@ func (l *Ledger) volume(v VolumeID) *Volume {
 
 // sweep removes the record of a volume without facts.
 func (l *Ledger) sweep(v *Volume) {
-	if len(v.NodeVolumes) == 0 && v.pvs == nil && v.Hold == nil {
+	if len(v.OnNodes) == 0 && v.pvs == nil && v.Hold == nil {
 		l.facts.volumes.del(l.gen, v.ID)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// NodeWord makes a fact of a NodeVolumes. A volume that is not known to be absent is there; a volume
+// NodeWord makes a fact of a NodeMountReport. A volume that is not known to be absent is there; a volume
 // with an unreadable driver or handle leaves the report incomplete, unless the folder identifies it.
-func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
+func NodeWord(n *v1alpha1.NodeMountReport) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
 		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
@@ -57,7 +57,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 }
 
 // mounted says whether anything of a volume is mounted, or may be.
-func mounted(v *v1alpha1.NodeVolume) bool {
+func mounted(v *v1alpha1.ReportedVolume) bool {
 	return v.Mounted != v1alpha1.NodeNo || v.MoreFileSystems || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
@@ -65,7 +65,7 @@ func mounted(v *v1alpha1.NodeVolume) bool {
 // does not say which volume it is. A record of a file system's staging that can't be read, with
 // nothing mounted beside it, leaves open whether the volume is there: the kubelet writes it before
 // each call of the driver, and drivers need not mount anything.
-func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
+func UnreadOf(v *v1alpha1.ReportedVolume) (ledger.Unread, bool) {
 	driver, digest := stagedFolder(v)
 	switch {
 	case v.Handle != "":
@@ -90,7 +90,7 @@ func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
 
 // stagedFolder is the driver and the digest of a handle in the path of a volume with a file system;
 // empty for another form.
-func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
+func stagedFolder(v *v1alpha1.ReportedVolume) (driver, digest string) {
 	parts := strings.Split(v.Path, "/")
 	if v.Mode != "Filesystem" || len(parts) != 6 || parts[0] != "plugins" || parts[1] != "kubernetes.io" || parts[2] != "csi" || parts[5] != "globalmount" {
 		return "", ""
@@ -103,14 +103,14 @@ func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
 
 // isSubpath says whether an entry is about a mount of a subpath that no pod's folder names: its
 // path has the name of the PersistentVolume.
-func isSubpath(v *v1alpha1.NodeVolume) bool {
+func isSubpath(v *v1alpha1.ReportedVolume) bool {
 	parts := strings.Split(v.Path, "/")
 	return isNameless(v) && len(parts) == 4 && parts[0] == "pods" && parts[2] == "volume-subpaths" && parts[3] == v.PersistentVolume
 }
 
 // isOwnVolume says whether an entry is about a pod's folder with a record of a volume of the pod's own,
 // where the PersistentVolume of its name may be mounted as well.
-func isOwnVolume(v *v1alpha1.NodeVolume) bool {
+func isOwnVolume(v *v1alpha1.ReportedVolume) bool {
 	parts := strings.Split(v.Path, "/")
 	return isNameless(v) && v.Mounted == v1alpha1.NodeYes && len(parts) == 5 &&
 		parts[0] == "pods" && parts[2] == "volumes" && parts[3] == "kubernetes.io~csi" && parts[4] == v.PersistentVolume
@@ -118,13 +118,13 @@ func isOwnVolume(v *v1alpha1.NodeVolume) bool {
 
 // isNameless says whether only the name of a PersistentVolume identifies the volume of an entry of a
 // file system.
-func isNameless(v *v1alpha1.NodeVolume) bool {
+func isNameless(v *v1alpha1.ReportedVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem"
 }
 
 // isUnread says whether an entry is about a pod's unreadable record, with nothing mounted: only the
 // volume of the folder's PersistentVolume may be there.
-func isUnread(v *v1alpha1.NodeVolume) bool {
+func isUnread(v *v1alpha1.ReportedVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
 		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&
 		!slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })

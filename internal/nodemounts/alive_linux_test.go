@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes_test
+package nodemounts_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 // sysfs is a tree as the kernel has it below /sys.
@@ -33,9 +33,9 @@ func (s sysfs) entry(name string, inode uint64) {
 }
 
 // alive reads a node after an earlier look.
-func alive(n *node, s sysfs, before []nodevolumes.Alive, lines ...string) nodevolumes.Facts {
-	mounts := nodevolumes.ReadMounts(strings.NewReader(n.table()+strings.Join(lines, "")), "/var/lib/kubelet")
-	return nodevolumes.Read(n.files, mounts, nodevolumes.Kernel{Sys: fstest.MapFS(s), Before: before})
+func alive(n *node, s sysfs, before []nodemounts.Alive, lines ...string) nodemounts.Facts {
+	mounts := nodemounts.ReadMounts(strings.NewReader(n.table()+strings.Join(lines, "")), "/var/lib/kubelet")
+	return nodemounts.Read(n.files, mounts, nodemounts.Kernel{Sys: fstest.MapFS(s), Before: before})
 }
 
 // A volume's file system is the volume's until the kernel has ended it, regardless of the mount table.
@@ -90,8 +90,8 @@ func TestFileSystemLivesOn(t *testing.T) {
 				t.Fatalf("not mounted it says\n%s", words(f))
 			}
 			v := f.Volumes[0]
-			want := nodevolumes.FileSystem{Entry: test.want, Number: 7, Unmounted: true}
-			if v.Driver != driver || v.Handle != "v" || v.Mounted != nodevolumes.Yes || !v.Forgotten || !strings.Contains(v.Unknown, "/sys/fs/"+test.want) || !slices.Equal(v.FileSystems, []nodevolumes.FileSystem{want}) {
+			want := nodemounts.FileSystem{Entry: test.want, Number: 7, Unmounted: true}
+			if v.Driver != driver || v.Handle != "v" || v.Mounted != nodemounts.Yes || !v.Forgotten || !strings.Contains(v.Unknown, "/sys/fs/"+test.want) || !slices.Equal(v.FileSystems, []nodemounts.FileSystem{want}) {
 				t.Errorf("not mounted it says\n%s%+v", words(f), v.FileSystems)
 			}
 			// Another one on that device is not the volume's.
@@ -118,9 +118,9 @@ func TestManyFileSystemsLiveOn(t *testing.T) {
 		s.entry(fmt.Sprintf("ext4/sd%d", i), uint64(7+i))
 		lines = append(lines, fmt.Sprintf("%d 2 8:%d / /var/lib/kubelet/%s/globalmount/%d rw - ext4 /dev/sd%d rw\n", 20+i, i, stagingFolder("v"), i, i))
 	}
-	tells := func(f nodevolumes.Facts, when string, listed int, more bool) {
+	tells := func(f nodemounts.Facts, when string, listed int, more bool) {
 		t.Helper()
-		if len(f.Volumes) != 1 || f.Volumes[0].Mounted != nodevolumes.Yes || len(f.Volumes[0].FileSystems) != listed || f.Volumes[0].MoreFileSystems != more {
+		if len(f.Volumes) != 1 || f.Volumes[0].Mounted != nodemounts.Yes || len(f.Volumes[0].FileSystems) != listed || f.Volumes[0].MoreFileSystems != more {
 			t.Fatalf("%s it says\n%s%+v", when, words(f), f.Volumes)
 		}
 	}
@@ -142,7 +142,7 @@ func TestManyFileSystemsLiveOn(t *testing.T) {
 		t.Errorf("with none it says\n%s", words(f))
 	}
 
-	untold := []nodevolumes.Alive{{Driver: driver, Handle: "v", Path: nodevolumes.StagingPath(driver, "v")}}
+	untold := []nodemounts.Alive{{Driver: driver, Handle: "v", Path: nodemounts.StagingPath(driver, "v")}}
 	for range 2 {
 		f := alive(n, s, untold)
 		tells(f, "another process", 0, true)
@@ -164,7 +164,7 @@ func TestFileSystemOfAPodLivesOn(t *testing.T) {
 	before := alive(n, s, nil).Alive
 	n.mounts = nil
 	f := alive(n, s, before)
-	if len(f.Volumes) != 1 || f.Volumes[0].Mounted != nodevolumes.Yes || f.Volumes[0].Forgotten || !f.Unmounted() {
+	if len(f.Volumes) != 1 || f.Volumes[0].Mounted != nodemounts.Yes || f.Volumes[0].Forgotten || !f.Unmounted() {
 		t.Errorf("it says\n%s", words(f))
 	}
 	n.files = newNode().files
@@ -181,9 +181,9 @@ func TestFileSystemLivesOnAmongMany(t *testing.T) {
 	for i := range 4096 {
 		n.record(stagingFolder(fmt.Sprint(i)), map[string]string{"driverName": driver, "volumeHandle": fmt.Sprint(i)})
 	}
-	before := []nodevolumes.Alive{{Driver: driver, Handle: "v", Path: nodevolumes.StagingPath(driver, "v"), FileSystem: nodevolumes.FileSystem{Entry: "ext4/sdb1", Number: 7}}}
-	f := nodevolumes.Read(quick(n.files), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{Sys: fstest.MapFS(s), Before: before})
-	v := nodevolumes.Volume{Driver: driver, Handle: "v"}
+	before := []nodemounts.Alive{{Driver: driver, Handle: "v", Path: nodemounts.StagingPath(driver, "v"), FileSystem: nodemounts.FileSystem{Entry: "ext4/sdb1", Number: 7}}}
+	f := nodemounts.Read(quick(n.files), nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{Sys: fstest.MapFS(s), Before: before})
+	v := nodemounts.Volume{Driver: driver, Handle: "v"}
 	if !slices.Equal(f.Alive, before) || !slices.Equal(f.Unlisted, v.Brief()) || len(f.Unknown) > 0 {
 		t.Errorf("it remembers %v, and says beside %d volumes %v", f.Alive, len(f.Volumes), f.Unlisted)
 	}
@@ -194,10 +194,10 @@ type disk struct {
 	t          *testing.T
 	root, loop string
 	kind       string
-	known      []nodevolumes.Alive
+	known      []nodemounts.Alive
 }
 
-func (d *disk) at() string { return filepath.Join(d.root, nodevolumes.StagingPath(driver, "v")) }
+func (d *disk) at() string { return filepath.Join(d.root, nodemounts.StagingPath(driver, "v")) }
 
 func (d *disk) mount() {
 	d.t.Helper()
@@ -222,7 +222,7 @@ func (d *disk) unmount(flags int) {
 }
 
 // look reads the node. It remembers live file systems.
-func (d *disk) look() nodevolumes.Facts {
+func (d *disk) look() nodemounts.Facts {
 	d.t.Helper()
 	table, err := os.Open("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -234,7 +234,7 @@ func (d *disk) look() nodevolumes.Facts {
 		d.t.Fatal(err)
 	}
 	defer root.Close()
-	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, d.root), nodevolumes.Kernel{Sys: os.DirFS("/sys"), Before: d.known})
+	f := nodemounts.Read(nodemounts.Tree(root), nodemounts.ReadMounts(table, d.root), nodemounts.Kernel{Sys: os.DirFS("/sys"), Before: d.known})
 	d.known = f.Alive
 	return f
 }
@@ -248,7 +248,7 @@ func (d *disk) has(when, want string) {
 		if got = "mounted"; f.Unmounted() {
 			got = "lives on"
 		}
-		if f.Volumes[0].Mounted != nodevolumes.Yes {
+		if f.Volumes[0].Mounted != nodemounts.Yes {
 			got = "not mounted"
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodevolumes reads a node's own facts about CSI volumes: its kubelet's records below its
+// Package nodemounts reads a node's own facts about CSI volumes: its kubelet's records below its
 // folder (usually /var/lib/kubelet), the mounts there, and the kernel's file systems of volumes.
 //
 // It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no driver,
@@ -28,4 +28,4 @@
 // A starting kubelet rebuilds its mounts from the folders of pods alone
 // (pkg/kubelet/volumemanager/reconciler/reconstruct_common.go:194). Afterwards no kubelet remembers a
 // staged volume that no such folder names: it is Forgotten.
-package nodevolumes
+package nodemounts

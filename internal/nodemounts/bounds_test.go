@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodevolumes_test
+package nodemounts_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
 const aPod = "b0000000-0000-0000-0000-000000000000"
@@ -64,11 +64,11 @@ func TestManyOfOneKind(t *testing.T) {
 			n := newNode()
 			n.stage("forgotten")
 			fill(n)
-			f := nodevolumes.Read(quick(n.files), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+			f := nodemounts.Read(quick(n.files), nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 			if len(f.Unknown) > 0 {
 				t.Fatalf("it does not know %q", f.Unknown)
 			}
-			told := map[nodevolumes.Brief]bool{}
+			told := map[nodemounts.Brief]bool{}
 			for _, v := range f.Volumes {
 				for _, b := range v.Brief() {
 					told[b] = true
@@ -82,12 +82,12 @@ func TestManyOfOneKind(t *testing.T) {
 			}
 			if strings.Contains(name, "volumes") && !strings.Contains(name, "own") {
 				for i := range 5000 {
-					if b := (&nodevolumes.Volume{Driver: driver, Handle: fmt.Sprint(i)}).Brief()[0]; !told[b] {
+					if b := (&nodemounts.Volume{Driver: driver, Handle: fmt.Sprint(i)}).Brief()[0]; !told[b] {
 						t.Fatalf("nothing tells of volume %d", i)
 					}
 				}
 			}
-			if b := (&nodevolumes.Volume{Driver: driver, Handle: "absent"}).Brief()[0]; told[b] || len(told) > 5001 {
+			if b := (&nodemounts.Volume{Driver: driver, Handle: "absent"}).Brief()[0]; told[b] || len(told) > 5001 {
 				t.Errorf("it tells of %d volumes", len(told))
 			}
 		})
@@ -169,7 +169,7 @@ func TestSubpathsAreReadOnce(t *testing.T) {
 			n.mount(fmt.Sprintf("pods/%s/volume-subpaths/v%d/c/%d", aPod, i, i))
 		}
 		c := &counted{MapFS: n.files}
-		f := nodevolumes.Read(c, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+		f := nodemounts.Read(c, nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 		if len(f.Unknown)+len(f.Volumes) > 0 {
 			t.Fatalf("it says\n%s", words(f))
 		}
@@ -188,15 +188,15 @@ func TestTopmostMount(t *testing.T) {
 		for name, test := range map[string]struct {
 			mounts [][2]int // number and parent, in the order of the table
 			shared int      // the shared one
-			want   nodevolumes.Answer
+			want   nodemounts.Answer
 		}{
-			"the one on top is listed last, and private":  {[][2]int{{41, 2}, {47, 41}}, 41, nodevolumes.Unknown},
-			"the one on top is listed last, and shared":   {[][2]int{{41, 2}, {47, 41}}, 47, nodevolumes.No},
-			"the one on top is listed first, and private": {[][2]int{{41, 47}, {47, 2}}, 47, nodevolumes.Unknown},
-			"the one on top is listed first, and shared":  {[][2]int{{41, 47}, {47, 2}}, 41, nodevolumes.No},
-			"three of them":         {[][2]int{{41, 47}, {47, 52}, {52, 2}}, 41, nodevolumes.No},
-			"neither is the parent": {[][2]int{{41, 2}, {47, 3}}, 47, nodevolumes.Unknown},
-			"each is the parent":    {[][2]int{{41, 47}, {47, 41}}, 47, nodevolumes.Unknown},
+			"the one on top is listed last, and private":  {[][2]int{{41, 2}, {47, 41}}, 41, nodemounts.Unknown},
+			"the one on top is listed last, and shared":   {[][2]int{{41, 2}, {47, 41}}, 47, nodemounts.No},
+			"the one on top is listed first, and private": {[][2]int{{41, 47}, {47, 2}}, 47, nodemounts.Unknown},
+			"the one on top is listed first, and shared":  {[][2]int{{41, 47}, {47, 2}}, 41, nodemounts.No},
+			"three of them":         {[][2]int{{41, 47}, {47, 52}, {52, 2}}, 41, nodemounts.No},
+			"neither is the parent": {[][2]int{{41, 2}, {47, 3}}, 47, nodemounts.Unknown},
+			"each is the parent":    {[][2]int{{41, 47}, {47, 41}}, 47, nodemounts.Unknown},
 		} {
 			table := newNode().table()
 			for i, m := range test.mounts {
@@ -209,7 +209,7 @@ func TestTopmostMount(t *testing.T) {
 			if own == "" && test.mounts[0][1] == 47 && test.mounts[1][1] == 41 {
 				continue // the mount that they are on is no other's parent
 			}
-			if got := nodevolumes.ReadMounts(strings.NewReader(table), "/var/lib/kubelet").At("pods/uid-a/x"); got != test.want {
+			if got := nodemounts.ReadMounts(strings.NewReader(table), "/var/lib/kubelet").At("pods/uid-a/x"); got != test.want {
 				t.Errorf("%q, %s: %s, want %s", own, name, got, test.want)
 			}
 		}
