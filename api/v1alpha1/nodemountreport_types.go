@@ -16,7 +16,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=nodemountreports,singular=nodemountreports,scope=Cluster,shortName=nv,categories=moorage
+// +kubebuilder:resource:path=nodemountreports,singular=nodemountreport,scope=Cluster,shortName=nmr,categories=moorage
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.summary.volumes`
 // +kubebuilder:printcolumn:name="Forgotten",type=integer,JSONPath=`.status.summary.forgotten`
 // +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.summary.unknown`
