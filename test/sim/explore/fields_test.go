@@ -300,7 +300,7 @@ func ledgerFields() map[string]fields {
 	return map[string]fields{
 		"ledger.Ledger": {"facts buried", map[string]string{
 			"mu": internal, "gen": internal, "refusals": "no driver refuses for want of room",
-			"touched": "between events it is empty", "gathering": "nobody gathers", "shown": "it is facts",
+			"reads": never, "touched": "between events it is empty", "gathering": "nobody gathers", "shown": "it is facts",
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epochOfTokens": same, "token": "only the order of a volume's numbers matters", "epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
