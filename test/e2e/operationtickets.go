@@ -168,6 +168,12 @@ func operationExpansion() sandbox.Scenario {
 			}
 			s.podAt(elsewhere, "db2", "data")
 			s.until("db2 is told who has its volume", func() error { return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/"+ticket) })
+			s.until("the driver refuses the expansion a second time", func() error {
+				if asked := s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle("data")}); len(asked) < 2 {
+					return fmt.Errorf("it was asked %d times", len(asked))
+				}
+				return nil
+			})
 			s.removeTicket(ticket)
 			s.runs("db2")
 			s.eventOf("PersistentVolumeClaim", "data", "OperationHeld", "OperationPaused")
