@@ -69,12 +69,12 @@ func (d *doer) Do(_ context.Context, s rules.Step) error {
 	return d.do(s)
 }
 
-func (d *doer) count(do rules.Action) int {
+func (d *doer) count(do rules.Kind) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
 	for _, s := range d.steps {
-		if s.Do == do {
+		if s.Kind == do {
 			n++
 		}
 	}
@@ -150,7 +150,7 @@ func TestWorkers(t *testing.T) {
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 2})
 	d := &doer{}
 	d.do = func(s rules.Step) error {
-		if s.Do == rules.CreateAttachment {
+		if s.Kind == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 		}
 		return nil
@@ -229,12 +229,12 @@ func TestAttachIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := rules.Step{Do: rules.Report, Volume: volume("a"), Node: "n1"}
+	report := rules.Step{Kind: rules.Report, Volume: volume("a"), Node: "n1"}
 	for _, step := range []rules.Step{
 		report, // put back: nothing was attached
-		{Do: rules.CreateAttachment, Volume: volume("a"), Node: "n1"},
+		{Kind: rules.CreateAttachment, Volume: volume("a"), Node: "n1"},
 		report, report, // told once
-		{Do: rules.Report, Volume: volume("nobody's"), Node: "n1"},
+		{Kind: rules.Report, Volume: volume("nobody's"), Node: "n1"},
 	} {
 		if err := c.do(t.Context(), step); err != nil {
 			t.Fatal(err)
@@ -260,11 +260,11 @@ func TestForcedDetachIsTold(t *testing.T) {
 	}
 	lun := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
 	for _, step := range []rules.Step{
-		{Do: rules.Unreport, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
-		{Do: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
-		{Do: rules.DeleteAttachment, Volume: volume("b"), Node: "n1"},
-		{Do: rules.Unreport, Volume: lun, Node: "n1", Rule: rules.AfterPodGone},
-		{Do: rules.Unreport, Volume: lun, Node: "n1"},
+		{Kind: rules.Unreport, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
+		{Kind: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", Rule: rules.OutOfService},
+		{Kind: rules.DeleteAttachment, Volume: volume("b"), Node: "n1"},
+		{Kind: rules.Unreport, Volume: lun, Node: "n1", Rule: rules.AfterPodGone},
+		{Kind: rules.Unreport, Volume: lun, Node: "n1"},
 	} {
 		if err := c.do(t.Context(), step); err != nil {
 			t.Fatal(err)
@@ -293,9 +293,9 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 // none for a missing answer or old facts, nor if the volume is attached, or leaves.
 func TestRefusedWritesAreToldToPods(t *testing.T) {
 	now := time.Unix(1000, 0)
-	denied := fmt.Errorf("put-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
+	denied := fmt.Errorf("write-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
 	for name, test := range map[string]struct {
-		do       rules.Action
+		do       rules.Kind
 		err      error
 		reported bool
 		told     int
@@ -324,7 +324,7 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 
 // refuse has the write of a step about volume a at n1 end with an error, and wants so many events, the first with
 // these words.
-func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do rules.Action, refusal error, told int, words ...string) {
+func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do rules.Kind, refusal error, told int, words ...string) {
 	t.Helper()
 	c, err := New(Config{
 		Snapshot: l.Snapshot, Do: &doer{do: func(rules.Step) error { return refusal }}, Now: func() time.Time { return time.Unix(1000, 0) },
@@ -333,7 +333,7 @@ func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do ru
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.do(t.Context(), rules.Step{Do: do, Volume: volume("a"), Node: "n1"}); err == nil {
+	if err := c.do(t.Context(), rules.Step{Kind: do, Volume: volume("a"), Node: "n1"}); err == nil {
 		t.Fatal("the step succeeds")
 	}
 	if len(recorder.Events) != told {
@@ -371,7 +371,7 @@ func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range n {
-			if err := c.do(t.Context(), rules.Step{Do: rules.CreateAttachment, Volume: volume("a"), Node: "n1"}); err == nil {
+			if err := c.do(t.Context(), rules.Step{Kind: rules.CreateAttachment, Volume: volume("a"), Node: "n1"}); err == nil {
 				t.Fatal("the step succeeds")
 			}
 		}
@@ -412,7 +412,7 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
 	for name, test := range map[string]struct {
-		do     rules.Action
+		do     rules.Kind
 		holder ledger.NodeName
 		told   int
 	}{
@@ -436,7 +436,7 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 // go; not if it was not carried out, or the hold does not ask for it any more.
 func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	now := time.Unix(1000, 0)
-	step := rules.Step{Do: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: rules.AfterPodGone}
+	step := rules.Step{Kind: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: rules.AfterPodGone}
 	fence := ledger.Fence{Node: "n1", Attachment: "a", Rule: rules.AfterPodGone}
 	holds := func(l *ledger.Ledger, version string, fences ...ledger.Fence) {
 		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: version, State: ledger.HoldFree, Fences: fences}})
@@ -573,7 +573,7 @@ func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 	)
 	first := &doer{do: func(s rules.Step) error {
 		hold := s.Hold
-		if hold.Version = "2"; s.Do == rules.WriteHold {
+		if hold.Version = "2"; s.Kind == rules.WriteHold {
 			apply(ledger.HoldSeen{Volume: s.Volume, Hold: hold})
 		}
 		return nil

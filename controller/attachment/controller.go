@@ -232,7 +232,7 @@ const asideFull = time.Second
 
 // deletesHold says whether the only step for a volume is to delete its hold.
 func deletesHold(steps []rules.Step) bool {
-	return len(steps) == 1 && steps[0].Do == rules.DeleteHold
+	return len(steps) == 1 && steps[0].Kind == rules.DeleteHold
 }
 
 // deleteAside has a hold deleted without a worker: that takes lists of all
@@ -262,7 +262,7 @@ const maxPatches = 4096
 // volumesAttached, or to list its pods, it takes no worker: a node's changes share its next patch, and
 // its listings the next list, and as many workers as the node has volumes would wait for that.
 func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
-	if len(steps) != 1 || !sharesRequest(steps[0].Do) {
+	if len(steps) != 1 || !sharesRequest(steps[0].Kind) {
 		return c.attempt(ctx, steps)
 	}
 	select {
@@ -282,7 +282,7 @@ func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, ste
 }
 
 // sharesRequest says whether a step waits for a request that others of its node share.
-func sharesRequest(a rules.Action) bool {
+func sharesRequest(a rules.Kind) bool {
 	return a == rules.Report || a == rules.Unreport || a == rules.ConfirmUnwanted
 }
 
@@ -377,7 +377,7 @@ func (c *Controller) tellRefused(step rules.Step, err error) {
 		return
 	}
 	leaves := false
-	switch step.Do {
+	switch step.Kind {
 	case rules.WriteHold, rules.CreateAttachment, rules.Report, rules.MarkWanted, rules.RetryAttach:
 	case rules.Unreport, rules.DeleteAttachment:
 		leaves = true

@@ -39,7 +39,7 @@ func (g *detachBatch) due(id ledger.VolumeID, planned []rules.Step, now time.Tim
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(planned) != 1 || planned[0].Do != rules.Unreport || planned[0].Urgent {
+	if len(planned) != 1 || planned[0].Kind != rules.Unreport || planned[0].Urgent {
 		delete(g.putOffs, id)
 		return planned, 0
 	}

@@ -16,7 +16,7 @@ import (
 func TestGathering(t *testing.T) {
 	const interval = time.Second
 	begin := time.Unix(1000, 0)
-	unreport := func(node ledger.NodeName) rules.Step { return rules.Step{Do: rules.Unreport, Node: node} }
+	unreport := func(node ledger.NodeName) rules.Step { return rules.Step{Kind: rules.Unreport, Node: node} }
 	urgent := unreport("n1")
 	urgent.Urgent = true
 	g := newDetachBatch(interval)
@@ -56,7 +56,7 @@ func TestGathering(t *testing.T) {
 	if n, _ := due("a", begin.Add(-time.Hour), unreport("n1")); n != 1 {
 		t.Error("a clock that was set back puts it off for an hour")
 	}
-	for _, steps := range [][]rules.Step{nil, {{Do: rules.Report, Node: "n1"}}, {unreport("n1"), {Do: rules.WriteHold}}} {
+	for _, steps := range [][]rules.Step{nil, {{Kind: rules.Report, Node: "n1"}}, {unreport("n1"), {Kind: rules.WriteHold}}} {
 		if n, left := due("c", begin, steps...); n != len(steps) || left != 0 {
 			t.Errorf("%d of %d steps are left, put off for %s", n, len(steps), left)
 		}
@@ -95,14 +95,14 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 		process(t, c, "data")
 		c.flying.Wait()
 		for _, s := range d.steps {
-			if s.Do == rules.WriteHold {
+			if s.Kind == rules.WriteHold {
 				s.Hold.Version = "2"
 				l.Apply(now, ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
 			}
 		}
 	}
 	for _, s := range d.steps {
-		if s.Do == rules.Unreport && s.Volume != volume("logs") {
+		if s.Kind == rules.Unreport && s.Volume != volume("logs") {
 			t.Errorf("%s leaves, for which nobody asks", s.Volume)
 		}
 	}
@@ -112,7 +112,7 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	now = now.Add(after["data"])
 	process(t, c, "data")
 	c.flying.Wait()
-	if last := d.steps[len(d.steps)-1]; last.Do != rules.Unreport || last.Volume != volume("data") {
+	if last := d.steps[len(d.steps)-1]; last.Kind != rules.Unreport || last.Volume != volume("data") {
 		t.Errorf("at the node's turn: %+v", last)
 	}
 }
@@ -127,7 +127,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	l.Apply(now, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"data"}}})
 	l.Apply(now, ledger.PodGone{UID: "data"})
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do == rules.Unreport {
+		if s.Kind == rules.Unreport {
 			return protocol.ErrStale // the test of volumesInUse failed, for all of the batch
 		}
 		return nil
@@ -169,7 +169,7 @@ func TestRetractIsNotPutOff(t *testing.T) {
 			l.Apply(now, node)
 			d := &doer{}
 			d.do = func(s rules.Step) error {
-				if s.Do == rules.Unreport {
+				if s.Kind == rules.Unreport {
 					l.Apply(now, ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
 					node.Version, node.Reported = "3", nil
 					l.Apply(now, node)

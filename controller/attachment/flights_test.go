@@ -76,7 +76,7 @@ func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(rules.Step
 	}
 	d.then = func(s rules.Step) {
 		n := string(s.Node)
-		switch s.Do {
+		switch s.Kind {
 		case rules.CreateAttachment:
 			apply(ledger.Attachment{
 				Name: s.Attachment, UID: n, Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Attached: true, Ours: true,
@@ -115,7 +115,7 @@ func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
 	for i := range holds {
 		l.Apply(time.Now(), ledger.HoldSeen{Volume: volume(fmt.Sprint("gone-", i)), Hold: ledger.Hold{Version: "1", Transitions: 1, State: ledger.HoldFree}})
 	}
-	d := attaches(t, l, 1, func(s rules.Step) bool { return s.Do == rules.DeleteHold })
+	d := attaches(t, l, 1, func(s rules.Step) bool { return s.Kind == rules.DeleteHold })
 	for range 2 { // looked at again, the deletion is not begun again
 		for i := range holds {
 			d.add(volume(fmt.Sprint("gone-", i)))
@@ -144,7 +144,7 @@ func (d *slow) steps(t *testing.T, n int) {
 func TestSlowStepOfASharedVolume(t *testing.T) {
 	const nodes = 40
 	l := fleet(time.Now(), nodes, ledger.AccessMany)
-	d := attaches(t, l, 4, func(s rules.Step) bool { return s.Node == "n7" && s.Do == rules.CreateAttachment })
+	d := attaches(t, l, 4, func(s rules.Step) bool { return s.Node == "n7" && s.Kind == rules.CreateAttachment })
 	d.steps(t, 2*(nodes-1)+1) // created and reported at all, and at n7 not yet
 	d.goOn <- struct{}{}
 	d.steps(t, 1)
@@ -217,7 +217,7 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	l := fleet(now, 3, ledger.AccessMany)
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do == rules.CreateAttachment {
+		if s.Kind == rules.CreateAttachment {
 			l.Apply(now, ledger.Attachment{Name: s.Attachment, UID: string(s.Node), Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Ours: true})
 		}
 		return nil
@@ -242,8 +242,8 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 // node only.
 func TestForceWaitsForTheHold(t *testing.T) {
 	steps := []rules.Step{
-		{Do: rules.Unreport, Node: "n1", Rule: rules.OutOfService},
-		{Do: rules.Unreport, Node: "n2"},
+		{Kind: rules.Unreport, Node: "n1", Rule: rules.OutOfService},
+		{Kind: rules.Unreport, Node: "n2"},
 	}
 	for name, test := range map[string]struct {
 		busy map[ledger.NodeName]bool

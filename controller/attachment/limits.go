@@ -95,7 +95,7 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	at := map[ledger.NodeName]bool{}
 	waits, answers, sought, leftOut := false, false, false, false
 	for _, step := range steps {
-		begins := step.Do == rules.CreateAttachment || step.Do == rules.DeleteAttachment
+		begins := step.Kind == rules.CreateAttachment || step.Kind == rules.DeleteAttachment
 		if !at[step.Node] && len(at) >= nodes {
 			leftOut = leftOut || begins
 			continue
@@ -104,7 +104,7 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 			live := rules.Answers(s.Node(step.Node))
 			if !l.keepsOwn(id, step.Node) && !beginning.may(l.total[id.Driver], id, live) {
 				waits, answers = true, answers || live
-				sought = sought || step.Do == rules.CreateAttachment || step.Urgent
+				sought = sought || step.Kind == rules.CreateAttachment || step.Urgent
 				continue
 			}
 			l.begin(id, step.Node, live)

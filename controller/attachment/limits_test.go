@@ -143,7 +143,7 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 		l.Apply(now, attachmentOf(handle, "2", false)) // under way
 	}
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do == rules.CreateAttachment {
+		if s.Kind == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 		}
 		return nil
@@ -183,8 +183,8 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 		})
 		is.look(l.Snapshot(), volume(handle), nil, now)
 	}
-	admits := func(do rules.Action, handle string) bool {
-		step := rules.Step{Do: do, Volume: volume(handle), Node: "n1", UID: handle, Version: "1"}
+	admits := func(do rules.Kind, handle string) bool {
+		step := rules.Step{Kind: do, Volume: volume(handle), Node: "n1", UID: handle, Version: "1"}
 		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{step})
 		return len(admitted) == 1
 	}
@@ -214,7 +214,7 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	}
 	add("victim", false)
 	waits := func(handle string, urgent bool) bool {
-		step := rules.Step{Do: rules.DeleteAttachment, Volume: volume(handle), Node: "n1", Urgent: urgent}
+		step := rules.Step{Kind: rules.DeleteAttachment, Volume: volume(handle), Node: "n1", Urgent: urgent}
 		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{step})
 		return len(admitted) == 0
 	}
@@ -239,7 +239,7 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 				return
 			}
 			served++
-			waits2 := rules.Step{Do: rules.DeleteAttachment, Volume: next, Node: "n1", Urgent: next.Handle[0] == 's'}
+			waits2 := rules.Step{Kind: rules.DeleteAttachment, Volume: next, Node: "n1", Urgent: next.Handle[0] == 's'}
 			is.admit(l.Snapshot(), next, workers+2, 1, []rules.Step{waits2})
 			is.look(l.Snapshot(), next, nil, now) // it has ended
 		}

@@ -29,8 +29,8 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 		var mu sync.Mutex
 		var reported []ledger.VolumeID
 		d.do = func(s rules.Step) error {
-			if s.Do != rules.Report {
-				t.Errorf("%s of %s", s.Do, s.Volume)
+			if s.Kind != rules.Report {
+				t.Errorf("%s of %s", s.Kind, s.Volume)
 				return nil
 			}
 			<-patch
@@ -94,7 +94,7 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 // held has the VolumeHold of a volume be what the plan wants it to be.
 func held(l *ledger.Ledger, name string) {
 	for _, s := range (rules.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
-		if s.Do == rules.WriteHold {
+		if s.Kind == rules.WriteHold {
 			s.Hold.Version = "1"
 			l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
 		}

@@ -31,7 +31,7 @@ func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *do
 		}
 	}
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do != rules.CreateAttachment {
+		if s.Kind != rules.CreateAttachment {
 			return nil
 		}
 		apply(ledger.AttachSent{Volume: s.Volume, Node: s.Node})

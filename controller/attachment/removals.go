@@ -54,7 +54,7 @@ func (r *removals) namespace(pod removal) string {
 func (r *removals) apart(steps []rules.Step) []rules.Step {
 	var rest []rules.Step
 	for _, step := range steps {
-		if step.Do == rules.RemovePod {
+		if step.Kind == rules.RemovePod {
 			r.add(removal{step.Node, step.UID})
 		} else {
 			rest = append(rest, step)
@@ -80,7 +80,7 @@ const removedAgain = 30 * time.Second
 func (r *removals) process(ctx context.Context, pod removal) (again time.Duration, err error) {
 	for {
 		if r.due(pod) {
-			return removedAgain, r.do(ctx, rules.Step{Do: rules.RemovePod, Node: pod.node, UID: pod.uid})
+			return removedAgain, r.do(ctx, rules.Step{Kind: rules.RemovePod, Node: pod.node, UID: pod.uid})
 		}
 		if r.forget(pod) {
 			return 0, nil

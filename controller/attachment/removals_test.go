@@ -38,7 +38,7 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 		worked := make(chan struct{}, 100)
 		removals := 0
 		d.do = func(s rules.Step) error {
-			switch s.Do {
+			switch s.Kind {
 			case rules.RemovePod:
 			case rules.WriteHold:
 				hold := s.Hold

@@ -32,7 +32,7 @@ func newStopwatch(metrics *report.Metrics) *stopwatch {
 func (w *stopwatch) done(step rules.Step, began, now time.Time) (attached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch step.Do {
+	switch step.Kind {
 	case rules.CreateAttachment:
 		w.attach.start(step.Volume, step.Node, began)
 	case rules.Unreport:

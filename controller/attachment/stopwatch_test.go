@@ -47,8 +47,8 @@ func TestStopwatch(t *testing.T) {
 	metrics := report.NewMetrics(nil)
 	w := newStopwatch(metrics)
 	id := volume("data")
-	does := func(do rules.Action, n ledger.NodeName, began, ended int) {
-		w.done(rules.Step{Do: do, Volume: id, Node: n}, at(began), at(ended))
+	does := func(do rules.Kind, n ledger.NodeName, began, ended int) {
+		w.done(rules.Step{Kind: do, Volume: id, Node: n}, at(began), at(ended))
 	}
 	look := func(now int) { w.look(l.Snapshot().Volume(id), id, nil, at(now)) }
 	attach := func(n ledger.NodeName, version string) {

@@ -30,7 +30,7 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	var underWay, order []string
 	most := 0
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do == rules.CreateAttachment {
+		if s.Kind == rules.CreateAttachment {
 			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
 			underWay, order = append(underWay, s.Volume.Handle), append(order, s.Volume.Handle)
 			most = max(most, len(underWay))
@@ -90,7 +90,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			var order []string
 			var c *Controller
 			d := &doer{do: func(s rules.Step) error {
-				if s.Do == rules.CreateAttachment {
+				if s.Kind == rules.CreateAttachment {
 					order = append(order, s.Volume.Handle)
 					l.Apply(now, attachmentOf(s.Volume.Handle, "2", true))
 					c.Add(s.Volume)
@@ -132,7 +132,7 @@ func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName
 	o.t.Helper()
 	var steps []rules.Step
 	for _, n := range nodes {
-		steps = append(steps, rules.Step{Do: rules.CreateAttachment, Volume: volume(handle), Node: n})
+		steps = append(steps, rules.Step{Kind: rules.CreateAttachment, Volume: volume(handle), Node: n})
 	}
 	if got, _ := o.l.admit(o.s, volume(handle), workers, len(steps), steps); len(got) != want {
 		o.t.Errorf("%s may begin %d, want %d", handle, len(got), want)
@@ -282,14 +282,14 @@ func TestKeptWorkerIsNotIdle(t *testing.T) {
 	d := &doer{}
 	d.do = func(s rules.Step) error {
 		switch {
-		case s.Do == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+		case s.Kind == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
 			looks++
-		case s.Do == rules.CreateAttachment && s.Volume == volume("first"):
+		case s.Kind == rules.CreateAttachment && s.Volume == volume("first"):
 			l.Apply(now, attachmentOf("first", "2", false))
-		case s.Do == rules.CreateAttachment && s.Volume == volume("second"):
+		case s.Kind == rules.CreateAttachment && s.Volume == volume("second"):
 			l.Apply(now, attachmentOf("second", "2", true)) // the driver is through with it at once
 			c.Add(s.Volume)
-		case s.Do == rules.CreateAttachment && s.Volume == volume("bystander"):
+		case s.Kind == rules.CreateAttachment && s.Volume == volume("bystander"):
 			begun = true
 			cancel()
 		}
@@ -412,7 +412,7 @@ func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 	var mu sync.Mutex
 	var begun []rules.Step
 	d := &doer{do: func(s rules.Step) error {
-		if s.Do == rules.CreateAttachment {
+		if s.Kind == rules.CreateAttachment {
 			mu.Lock()
 			defer mu.Unlock()
 			begun = append(begun, s)
@@ -501,11 +501,11 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	d := &doer{}
 	d.do = func(s rules.Step) error {
 		switch {
-		case s.Do == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+		case s.Kind == rules.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
 			looks++
-		case s.Do == rules.CreateAttachment && s.Volume == volume("first"):
+		case s.Kind == rules.CreateAttachment && s.Volume == volume("first"):
 			l.Apply(now, attachmentOf("first", "2", false))
-		case s.Do == rules.CreateAttachment && s.Volume == volume("bystander"):
+		case s.Kind == rules.CreateAttachment && s.Volume == volume("bystander"):
 			begun = true
 			cancel()
 		}
@@ -543,15 +543,15 @@ func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 		l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: "1", Driver: driver, Node: "n1", PersistentVolume: handle, Ours: true})
 		is.look(l.Snapshot(), volume(handle), nil, now)
 	}
-	waits := func(handle string, do rules.Action) {
+	waits := func(handle string, do rules.Kind) {
 		add(handle)
-		is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{{Do: do, Volume: volume(handle), Node: "n1"}})
+		is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{{Kind: do, Volume: volume(handle), Node: "n1"}})
 	}
 	for _, handle := range []string{"idle1", "idle2", "idle3", "idle4"} {
 		waits(handle, rules.DeleteAttachment)
 	}
 	waits("young", rules.CreateAttachment)
-	soon := rules.Step{Do: rules.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // it has a waiter by now
+	soon := rules.Step{Kind: rules.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // it has a waiter by now
 	is.admit(l.Snapshot(), volume("idle4"), workers, 1, []rules.Step{soon})
 	for range 2 {
 		for _, handle := range []string{"a", "b", "c"} { // they end, and their workers are free

@@ -5,6 +5,7 @@ package ticket
 import (
 	"context"
 	"errors"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 	"strings"
 	"testing"
@@ -69,10 +70,10 @@ func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 }
 
 func (m *mortal) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
-	if m.refused && task.Commit.Do == protocol.DecideTicket {
+	if m.refused && task.Commit.Kind == rules.DecideTicket {
 		return errors.New("the storage takes no more writes")
 	}
-	m.deleted = m.deleted || task.Commit.Do == protocol.DropTicket
+	m.deleted = m.deleted || task.Commit.Kind == rules.DeleteTicket
 	return ticketwriter.Carry(ctx, m, task, status)
 }
 
@@ -180,7 +181,7 @@ type once struct {
 }
 
 func (o *once) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
-	if o.fails && task.Commit.Do == protocol.DecideTicket {
+	if o.fails && task.Commit.Kind == rules.DecideTicket {
 		o.fails = false
 		return errors.New("a conflict")
 	}

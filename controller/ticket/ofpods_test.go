@@ -12,6 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
@@ -55,7 +56,7 @@ func TestTicketsOfPodsAreDeleted(t *testing.T) {
 			t.Errorf("%s: %+v", name, w.asked)
 		}
 		for _, r := range w.asked {
-			if r.Do != protocol.DropTicket || r.Key != "s/uid" || r.UID != "u" || r.Version != "7" {
+			if r.Kind != rules.DeleteTicket || r.Key != "s/uid" || r.UID != "u" || r.Version != "7" {
 				t.Errorf("%s: it sends %+v", name, r)
 			}
 		}

@@ -32,7 +32,7 @@ func TestEditedTransitions(t *testing.T) {
 			l.Apply(now, e)
 		}
 		steps := (rules.Arbiter{}).Plan(l.Snapshot(), disk, now).Steps
-		if len(steps) == 0 || steps[0].Do != rules.WriteHold || steps[0].Hold.Node != "n" {
+		if len(steps) == 0 || steps[0].Kind != rules.WriteHold || steps[0].Hold.Node != "n" {
 			t.Fatalf("transitions %d: the hold is not written: %v", edited, steps)
 		}
 		if token := l.Snapshot().Token(); token > 1_000_000_000 {

@@ -61,7 +61,7 @@ func TestTheHoldOfAnyVolumeComesBack(t *testing.T) {
 		plan := rules.Arbiter{}.Plan(l.Snapshot(), v, now)
 		var hold *rules.Step
 		for i := range plan.Steps {
-			if plan.Steps[i].Do == rules.WriteHold {
+			if plan.Steps[i].Kind == rules.WriteHold {
 				hold = &plan.Steps[i]
 			}
 		}

@@ -41,7 +41,7 @@ func (s *settling) writes(looks int) int {
 	writes := 0
 	for range looks {
 		for _, step := range s.arb.Plan(s.ledger.Snapshot(), s.disk, s.now).Steps {
-			if step.Do == rules.WriteHold {
+			if step.Kind == rules.WriteHold {
 				writes++
 				object := HoldObject(HoldContext{Volume: s.disk, Now: s.now}, step.Hold)
 				object.ResourceVersion = strconv.Itoa(s.version)

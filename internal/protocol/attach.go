@@ -19,7 +19,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 		t.Announced = true
 		return t, Move{Tell: []ledger.Event{ledger.AttachSent{Volume: step.Volume, Node: step.Node, Limit: step.Limit}}}
 	}
-	if t.Sent.Do == CreateAttachment {
+	if t.Sent.Kind == rules.CreateAttachment {
 		return t.send(read(Attachments, step.Attachment))
 	}
 	if place := s.Volume(step.Volume).OnNode(step.Node); place == nil || !place.Sent {
@@ -32,7 +32,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	if step.PV == "" {
 		a.Inline = step.Volume
 	}
-	return t.send(Request{Do: CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
+	return t.send(Request{Kind: rules.CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
 }
 
 // createAnswered follows a creation, or the read of an attachment. An existing attachment is no error if it
@@ -41,7 +41,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 // creation was outlasted does not find it. An earlier read that finds nothing proves nothing.
 func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	settled := ledger.AttachResolved{Volume: t.Step.Volume, Node: t.Step.Node}
-	if t.Sent.Do == GetObject {
+	if t.Sent.Kind == rules.GetObject {
 		return foundAnswered(t, a, settled)
 	}
 	switch a.Result {
@@ -65,7 +65,7 @@ func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move)
 	found, ok := first[ledger.Attachment](a)
 	failed := settled
 	failed.Failed = true
-	looks := t.Step.Do == rules.FindAttachment // for any attachment
+	looks := t.Step.Kind == rules.FindAttachment // for any attachment
 	switch {
 	case ok && (looks || of(found, t.Step)):
 		return t.end(Finished, "", settled)
@@ -93,7 +93,7 @@ func of(a ledger.Attachment, step rules.Step) bool {
 // while it has a user at the node, since a later read would have no other sign of it.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
-	case t.Sent.Do == PatchNode:
+	case t.Sent.Kind == rules.PatchNode:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case t.Step.Volume.NoAttach() && !used(s, t.Step):
 		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
@@ -111,14 +111,14 @@ func used(s ledger.Snapshot, step rules.Step) bool {
 
 // confirm gives the attachment of a task's step a new version.
 func (t Task) confirm() (Task, Move) {
-	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
+	return t.send(Request{Kind: rules.ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
 }
 
 // patch asks for a change of a node's status. An answer may never come: a volume's proofs end before it is
 // put into volumesAttached.
 func (t Task) patch() (Task, Move) {
-	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
-	if t.Step.Do == rules.Report {
+	t, move := t.send(Request{Kind: rules.PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
+	if t.Step.Kind == rules.Report {
 		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}}
 	}
 	return t, move
@@ -127,7 +127,7 @@ func (t Task) patch() (Task, Move) {
 // detaches says whether a task takes a volume that needs no attachment out of volumesAttached: this alone
 // detaches it, and a ticket that has come meanwhile must not be told that it has the volume.
 func (t Task) detaches() bool {
-	return t.Step.Do == rules.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
+	return t.Step.Kind == rules.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
 // shows says whether the ledger knows, by the read of a task's node, whether the volume has left it. The
@@ -143,7 +143,7 @@ func (t Task) shows(a Answer, s ledger.Snapshot) bool {
 // volume is there, and keeps it.
 func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
-	case t.Step.NodeUID == "" || t.Sent.Do != 0:
+	case t.Step.NodeUID == "" || t.Sent.Kind != 0:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case t.detaches() && !t.Announced:
 		t.Announced = true
@@ -156,21 +156,21 @@ func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 
 func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
-	case t.Sent.Do == ConfirmAttachment:
+	case t.Sent.Kind == rules.ConfirmAttachment:
 		return m.confirmAnswered(t, a)
 	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node
 		return t.end(Finished, "", unreported(t.Step))
-	case t.Sent.Do == GetObject && t.detaches() && !t.shows(a, s):
+	case t.Sent.Kind == rules.GetObject && t.detaches() && !t.shows(a, s):
 		return m.outlast(t, now)
-	case t.Sent.Do == GetObject:
+	case t.Sent.Kind == rules.GetObject:
 		return t.reread(a)
-	case a.Result == Done && t.Step.Do == rules.Unreport:
+	case a.Result == Done && t.Step.Kind == rules.Unreport:
 		return t.end(Finished, "", unreported(t.Step))
 	case a.Result == Done:
 		return t.end(Finished, "")
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
-	case a.Result == Unknown && (t.Step.Do == rules.Report || t.Step.Rule != "" || t.detaches()):
+	case a.Result == Unknown && (t.Step.Kind == rules.Report || t.Step.Rule != "" || t.detaches()):
 		// Nothing else is decided about the volume until the outcome of this write is known. A late
 		// addition to an equal list would name a volume whose attachment is gone. While a forced removal
 		// may still happen, the hold has to say so. A late removal would detach a volume that another user

@@ -234,7 +234,7 @@ func TestMarkWanted(t *testing.T) {
 func TestUnknownSteps(t *testing.T) {
 	m := &Memory{Outlast: time.Second}
 	s := ledger.New().Snapshot()
-	if _, next := m.Next(Do(rules.Step{Do: 99}), s, now); next.End != Failed || next.Why == "" {
+	if _, next := m.Next(Do(rules.Step{Kind: 99}), s, now); next.End != Failed || next.Why == "" {
 		t.Errorf("a step that is not known: %+v", next)
 	}
 	if _, next := m.Answer(Do(step(rules.Report)), Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {
@@ -245,11 +245,11 @@ func TestUnknownSteps(t *testing.T) {
 		t.Errorf("an answer without a result: %+v", next)
 	}
 	task, _ = m.Next(Do(step(rules.CreateAttachment)), s, now)
-	task.Sent = Request{Do: CreateAttachment}
+	task.Sent = Request{Kind: rules.CreateAttachment}
 	if _, next := m.Answer(task, Answer{}, s, now); next.End != Failed || next.Tell != nil {
 		t.Errorf("an answer without a result to a creation: %+v", next)
 	}
-	task.Step.Do = 99
+	task.Step.Kind = 99
 	if _, next := m.Answer(task, Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {
 		t.Errorf("an answer to a step that is not known: %+v", next)
 	}

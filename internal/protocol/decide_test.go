@@ -312,17 +312,17 @@ func TestDueBesides(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
-		want   Verb
+		want   rules.Kind
 		proofs []string
 	}{
-		"a claim is missing":   {[]ledger.Event{granted("a", "nothing")}, DecideTicket, []string{"get claims s/nothing"}},
+		"a claim is missing":   {[]ledger.Event{granted("a", "nothing")}, rules.DecideTicket, []string{"get claims s/nothing"}},
 		"it is not decided on": {[]ledger.Event{ticket("p", "n1", ledger.TypeManual, "nothing")}, 0, nil},
 		"nothing":              {[]ledger.Event{granted("a")}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := facts(test.facts...).Snapshot()
 			task, due := Due(rules.Arbiter{}, s, s.Ticket(granted().ID), rules.Arbiter{}.Keeps(s, s.Ticket(granted().ID), now), now)
-			if due != (test.want != 0) || due && task.Commit.Do != test.want {
+			if due != (test.want != 0) || due && task.Commit.Kind != test.want {
 				t.Fatalf("due: %t, %+v", due, task.Commit)
 			}
 			var proofs []string

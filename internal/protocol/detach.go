@@ -37,7 +37,7 @@ func absentAnswered(t Task, a Answer) (Task, Move) {
 // users from the list.
 func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	t, open, ok := listed(t, a, s)
-	deletes := t.Step.Do == rules.DeleteAttachment
+	deletes := t.Step.Kind == rules.DeleteAttachment
 	switch {
 	case !ok:
 		return t.fail(a)
@@ -56,7 +56,7 @@ func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 // listPods lists a node's pods. The earlier facts show which pods are new.
 func (t Task) listPods(s ledger.Snapshot) (Task, Move) {
 	t.Before = s
-	return t.send(Request{Do: ListPods, Node: t.Step.Node})
+	return t.send(Request{Kind: rules.ListPods, Node: t.Step.Node})
 }
 
 func unwanted(step rules.Step) ledger.Event {
@@ -66,10 +66,10 @@ func unwanted(step rules.Step) ledger.Event {
 // listed takes in a list of pods, or the read of a claim's lead, and returns the next read needed to know
 // whether a pod wants the volume; nil: it is known.
 func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
-	if a.Result != Done && (a.Result != NotFound || t.Sent.Do == ListPods) {
+	if a.Result != Done && (a.Result != NotFound || t.Sent.Kind == rules.ListPods) {
 		return t, nil, false
 	}
-	if t.Sent.Do == ListPods {
+	if t.Sent.Kind == rules.ListPods {
 		for _, e := range a.Facts {
 			if pod, ok := e.(ledger.Pod); ok && pod.Phase != ledger.PodFinished {
 				before := t.Before.Pod(pod.UID)
@@ -103,19 +103,19 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 
 // ReadOf is a task's read since its list of pods: one object, or all claims of the namespace Key.
 type ReadOf struct {
-	Kind Kind
-	Key  string
-	All  bool
+	Object Object
+	Key    string
+	All    bool
 }
 
-func readOf(k Kind, key string) ReadOf { return ReadOf{Kind: k, Key: key} }
+func readOf(k Object, key string) ReadOf { return ReadOf{Object: k, Key: key} }
 
 // open reads the objects to which the pods' claims may lead.
 func (t Task) open(r ReadOf) (Task, *Request, bool) {
 	t.Read = append(slices.Clip(t.Read), r)
-	request := read(r.Kind, r.Key)
+	request := read(r.Object, r.Key)
 	if r.All {
-		request.Do = ListObjects
+		request.Kind = rules.ListObjects
 	}
 	return t, &request, true
 }
@@ -227,7 +227,7 @@ func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
 func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	step := t.Step
 	switch {
-	case step.Within > 0 && t.Sent.Do == 0:
+	case step.Within > 0 && t.Sent.Kind == 0:
 		t.Until = now.Add(step.Within)
 		return t.listPods(s)
 	case step.Within > 0:
@@ -248,7 +248,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 func (m *Memory) drop(t Task) (Task, Move) {
 	delete(m.confirmed, t.Step.UID)
 	return t.send(Request{
-		Do: DropAttachment, Key: t.Step.Attachment, Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID,
+		Kind: rules.DeleteAttachment, Key: t.Step.Attachment, Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID,
 		Version: t.Step.Version,
 	})
 }
@@ -256,11 +256,11 @@ func (m *Memory) drop(t Task) (Task, Move) {
 // deleteAnswered follows a deletion, and the reads before and after it.
 func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	switch {
-	case t.Sent.Kind == Nodes:
+	case t.Sent.Object == Nodes:
 		return m.ruleAnswered(t, a, s)
-	case t.Sent.Kind == Attachments:
+	case t.Sent.Object == Attachments:
 		return t.reread(a)
-	case t.Sent.Do != DropAttachment:
+	case t.Sent.Kind != rules.DeleteAttachment:
 		return podsAnswered(t, a, s)
 	case a.Result == Done, a.Result == NotFound:
 		return t.end(Finished, "")
@@ -292,7 +292,7 @@ func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 // removeAnswered follows the removal of a pod from an out-of-service node, and the read before it: the node
 // must still be out of service.
 func removeAnswered(t Task, a Answer) (Task, Move) {
-	if t.Sent.Do == RemovePod {
+	if t.Sent.Kind == rules.RemovePod {
 		switch a.Result {
 		case Done, NotFound, Conflict:
 			return t.end(Finished, "")
@@ -303,7 +303,7 @@ func removeAnswered(t Task, a Answer) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch {
 	case node.OutOfService && node.Ready != ledger.ReadyTrue:
-		return t.send(Request{Do: RemovePod, UID: t.Step.UID, Node: t.Step.Node})
+		return t.send(Request{Kind: rules.RemovePod, UID: t.Step.UID, Node: t.Step.Node})
 	case found, a.Result == NotFound:
 		return t.end(Stale, fmt.Sprintf("node %s is not out of service any more", t.Step.Node))
 	}

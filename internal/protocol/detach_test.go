@@ -161,7 +161,7 @@ func TestConfirmUnwantedOfNothing(t *testing.T) {
 }
 
 func TestDeleteAttachment(t *testing.T) {
-	drop, look, list := "drop-attachment uid=va version=5", "get nodes n1", "list-pods n1"
+	drop, look, list := "delete-attachment uid=va version=5", "get nodes n1", "list-pods n1"
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, UID: "a", Version: "1", PersistentVolume: "a", Bound: true}
 	other := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "b"}, UID: "b", Version: "1", PersistentVolume: "b", Bound: true}
 	still := ledger.PersistentVolume{Name: "a", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: claim.Key}
@@ -226,7 +226,7 @@ func TestDeleteAttachment(t *testing.T) {
 // A deletion by force at an unknown node.
 func TestDeleteWhereNothingIsKnown(t *testing.T) {
 	nowhere := step(rules.DeleteAttachment, byForce, noNode, func(s *rules.Step) { s.Node = "n9" })
-	check(t, newPlayer().play(t, Do(nowhere), replies(NotFound), replies(Done)), "get nodes n9", "drop-attachment uid=va version=5", "finished")
+	check(t, newPlayer().play(t, Do(nowhere), replies(NotFound), replies(Done)), "get nodes n9", "delete-attachment uid=va version=5", "finished")
 }
 
 func TestRemovePod(t *testing.T) {

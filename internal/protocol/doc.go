@@ -39,5 +39,5 @@
 //   - Each request has a deadline: the earliest of the driver's own timeout, the end of its lease, and
 //     Request.Until. A request at its deadline is answered NotSent. The API server gets the timeout too.
 //     Memory.Outlast is that timeout and a margin.
-//   - A driver answers an unknown Verb or Kind with an error.
+//   - A driver answers an unknown Kind or Object with an error.
 package protocol

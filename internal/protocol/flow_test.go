@@ -79,16 +79,16 @@ func (p *player) play(t *testing.T, task Task, list ...reply) []string {
 }
 
 func text(r Request) string {
-	words := []string{r.Do.String()}
-	if r.Kind != 0 {
-		words = append(words, r.Kind.String())
+	words := []string{r.Kind.String()}
+	if r.Object != 0 {
+		words = append(words, r.Object.String())
 	}
-	switch r.Do {
-	case GetObject, DecideTicket:
+	switch r.Kind {
+	case rules.GetObject, rules.DecideTicket:
 		words = append(words, r.Key)
-	case ListPods:
+	case rules.ListPods:
 		words = append(words, string(r.Node))
-	case PatchNode:
+	case rules.PatchNode:
 		c := r.Change
 		words = append(words, fmt.Sprintf("%s add=%t uid=%s", r.Node, c.Add, c.NodeUID))
 		if c.Rule != "" {
@@ -97,7 +97,7 @@ func text(r Request) string {
 		return strings.Join(words, " ")
 	default: // the preconditions are enough
 	}
-	if r.Do == DecideTicket {
+	if r.Kind == rules.DecideTicket {
 		words = append(words, r.Phase.String(), fmt.Sprintf("epoch=%d", r.Epoch))
 	}
 	if r.UID != "" {
@@ -142,9 +142,9 @@ func tainted(n *ledger.NodeState) {
 }
 
 // step is a step for disk a at n1, with its attachment at version 5.
-func step(do rules.Action, change ...func(*rules.Step)) rules.Step {
+func step(do rules.Kind, change ...func(*rules.Step)) rules.Step {
 	s := rules.Step{
-		Do: do, Volume: disk, Node: "n1", NodeUID: "n", NodeVersion: "1",
+		Kind: do, Volume: disk, Node: "n1", NodeUID: "n", NodeVersion: "1",
 		Attachment: ledger.AttachmentName(disk, "n1"), UID: "va", Version: "5", PV: "a",
 	}
 	for _, c := range change {
@@ -171,7 +171,7 @@ func TestFailuresAreNamed(t *testing.T) {
 		p := newPlayer(attachment("5"))
 		task, _ := p.memory.Next(Do(step(rules.DeleteAttachment)), p.ledger.Snapshot(), now)
 		_, m := p.memory.Answer(task, Answer{Result: result}, p.ledger.Snapshot(), now)
-		if m.Why != "drop-attachment "+name+": "+want {
+		if m.Why != "delete-attachment "+name+": "+want {
 			t.Errorf("it fails with %q", m.Why)
 		}
 	}

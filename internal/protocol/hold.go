@@ -13,14 +13,14 @@ import (
 // on.
 func putHold(step rules.Step) Request {
 	return Request{
-		Do: PutHold, Volume: step.Volume, Key: step.Volume.String(), Node: step.Node, Version: step.Expect,
+		Kind: rules.WriteHold, Volume: step.Volume, Key: step.Volume.String(), Node: step.Node, Version: step.Expect,
 		Fact: ledger.HoldSeen{Volume: step.Volume, Hold: step.Hold},
 	}
 }
 
 // beginWriteHold writes a hold, or after unanswered writes have been outlasted, reads it.
 func beginWriteHold(t Task) (Task, Move) {
-	if t.Sent.Do == PutHold {
+	if t.Sent.Kind == rules.WriteHold {
 		return t.readOutlasted()
 	}
 	return t.sendHold(t.Step)
@@ -52,22 +52,22 @@ func (t Task) readOutlasted() (Task, Move) {
 
 // holdUnanswered tells the ledger of an unanswered write or deletion of a hold.
 func holdUnanswered(sent Request) ledger.Event {
-	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version, Deletes: sent.Do == DropHold}
+	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version, Deletes: sent.Kind == rules.DeleteHold}
 }
 
 func readHold(v ledger.VolumeID) Request {
-	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
+	return Request{Kind: rules.GetObject, Object: Holds, Key: v.String(), Volume: v}
 }
 
 // beginDeleteHold deletes a hold at exactly the version that was decided on.
 func beginDeleteHold(t Task) (Task, Move) {
 	switch {
-	case t.Sent.Do == DropHold:
+	case t.Sent.Kind == rules.DeleteHold:
 		return t.readOutlasted()
 	case t.Step.Expect == "": // only the ledger has it
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume})
 	}
-	return t.send(Request{Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect})
+	return t.send(Request{Kind: rules.DeleteHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect})
 }
 
 // holdBoots tells whether the API server has dropped a written hold's boot, if that is not known yet.
@@ -83,11 +83,11 @@ func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 // holdAnswered follows the write and the deletion of a hold.
 func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
-	case t.Sent.Kind == Nodes:
+	case t.Sent.Object == Nodes:
 		return t.holderRead(t.Step, a)
-	case t.Sent.Do == GetObject:
+	case t.Sent.Kind == rules.GetObject:
 		return t.holdRead(a, s)
-	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
+	case t.Sent.Kind == rules.DeleteHold && (a.Result == Done || a.Result == NotFound):
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
 	case a.Result == Done && unanswered(s, t.Step.Volume) == 0:
 		return t.end(Finished, "", holdBoots(t, a, s)...)

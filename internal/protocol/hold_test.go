@@ -25,13 +25,13 @@ func TestWriteHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newPlayer().play(t, Do(step(rules.WriteHold, write)), test.replies...)
-			check(t, got, append([]string{"put-hold version=3"}, test.want...)...)
+			check(t, got, append([]string{"write-hold version=3"}, test.want...)...)
 		})
 	}
 }
 
 func TestDeleteHold(t *testing.T) {
-	drop := "drop-hold version=3"
+	drop := "delete-hold version=3"
 	for name, test := range map[string]struct {
 		replies []reply
 		want    []string
@@ -69,9 +69,9 @@ func TestHoldBoots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(ledger.HoldBoots{Dropped: test.drops})
-			want := []string{"put-hold", "finished"}
+			want := []string{"write-hold", "finished"}
 			if test.tells {
-				want = []string{"put-hold", "tell HoldBoots", "finished"}
+				want = []string{"write-hold", "tell HoldBoots", "finished"}
 			}
 			write := step(rules.WriteHold, func(s *rules.Step) { s.Hold = seen(test.boot).Hold })
 			check(t, p.play(t, Do(write), test.reply), want...)

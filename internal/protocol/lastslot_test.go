@@ -61,7 +61,7 @@ func lastSlot(t *testing.T, l *ledger.Ledger, now time.Time, optedOut bool) []ru
 	for _, name := range []string{"one", "two"} {
 		wants(name)
 		for _, step := range (rules.Arbiter{}).Plan(l.Snapshot(), volume(name), now).Steps {
-			if step.Do == rules.CreateAttachment {
+			if step.Kind == rules.CreateAttachment {
 				steps = append(steps, step)
 			}
 		}

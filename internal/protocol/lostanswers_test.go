@@ -50,13 +50,13 @@ func (p *player) reportedAt(t *testing.T, n ledger.NodeName) (report rules.Step,
 	for version := range 5 {
 		for _, s := range (rules.Arbiter{}).Plan(p.ledger.Snapshot(), iscsi, p.now).Steps {
 			switch {
-			case s.Do == rules.WriteHold:
+			case s.Kind == rules.WriteHold:
 				h := s.Hold
 				h.Version = s.Expect + strconv.Itoa(version+1)
 				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
-			case s.Do == rules.Unreport || s.Do == rules.ProveAbsent:
+			case s.Kind == rules.Unreport || s.Kind == rules.ProveAbsent:
 				return s, true
-			case s.Do == rules.Report && s.Node == n:
+			case s.Kind == rules.Report && s.Node == n:
 				return s, false
 			}
 		}
@@ -103,7 +103,7 @@ func lostHoldIsNotBelieved(t *testing.T, came Result) {
 		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
 	holds := func() (h ledger.Hold, write *rules.Step) {
 		for _, s := range a.Plan(p.ledger.Snapshot(), disk, p.now).Steps {
-			if s.Do == rules.WriteHold {
+			if s.Kind == rules.WriteHold {
 				h, write = s.Hold, &s
 			}
 		}
@@ -120,7 +120,7 @@ func lostHoldIsNotBelieved(t *testing.T, came Result) {
 	refuses := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }
 	p.ledger.Apply(p.now, attachment("6", refuses))
 	for _, s := range a.Plan(p.ledger.Snapshot(), disk, p.now).Steps {
-		if s.Do == rules.MarkWanted {
+		if s.Kind == rules.MarkWanted {
 			t.Errorf("the attacher is told to leave the volume at n1 (%s), and the hold is about to say that it is not there", came)
 		}
 	}

@@ -44,16 +44,16 @@ func TestLostReportIsSomewhere(t *testing.T) {
 	for range 4 {
 		for _, step := range p.plan(a, iscsi) {
 			switch {
-			case step.Do == rules.WriteHold:
+			case step.Kind == rules.WriteHold:
 				version++
 				is := step.Hold
 				is.Version = strconv.Itoa(version)
 				p.play(t, Do(step), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
-			case step.Do == rules.Unreport && step.Node == "n1":
+			case step.Kind == rules.Unreport && step.Node == "n1":
 				p.play(t, Do(step), replies(Done, node("5")))
-			case step.Do == rules.Unreport && step.Node == "n2":
+			case step.Kind == rules.Unreport && step.Node == "n2":
 				p.play(t, Do(step), replies(NotSent)) // 429
-			case step.Node == "n1" && step.Do == rules.ConfirmUnwanted:
+			case step.Node == "n1" && step.Kind == rules.ConfirmUnwanted:
 				p.play(t, Do(step), replies(Done))
 			}
 		}
@@ -136,7 +136,7 @@ func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 				p.ledger.Apply(p.now, renewed)
 				continue
 			}
-			if task.Commit.Kind == Nodes {
+			if task.Commit.Object == Nodes {
 				return // this shows where it is
 			}
 			p.play(t, task, replies(Done))

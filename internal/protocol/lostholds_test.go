@@ -13,9 +13,9 @@ func (p *player) plan(a rules.Arbiter, id ledger.VolumeID) (list []rules.Step) {
 	return a.Plan(p.ledger.Snapshot(), id, p.now).Steps
 }
 
-func stepOf(list []rules.Step, do rules.Action) *rules.Step {
+func stepOf(list []rules.Step, do rules.Kind) *rules.Step {
 	for i := range list {
-		if list[i].Do == do {
+		if list[i].Kind == do {
 			return &list[i]
 		}
 	}
@@ -106,7 +106,7 @@ func TestLostHoldOfAnotherNode(t *testing.T) {
 	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
 	p.ledger.Apply(p.now, iscsiPod("q", "n2"))
 	for _, s := range p.plan(a, iscsi) {
-		if s.Do == rules.WriteHold {
+		if s.Kind == rules.WriteHold {
 			p.settle(t, a, iscsi, "2")
 		}
 	}
@@ -143,12 +143,12 @@ func TestRefusedHoldAfterALostOne(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.HoldSeen{Volume: disk, Hold: held}, ledger.Complete{})
 	write := step(rules.WriteHold, func(s *rules.Step) { s.Expect, s.Hold = "3", held })
-	check(t, p.play(t, Do(write), replies(Unknown)), "put-hold version=3", "tell HoldUnanswered", "failed")
-	if steps := p.plan(rules.Arbiter{}, disk); len(steps) != 1 || steps[0].Do != rules.WriteHold || steps[0].Hold.Grants != 1 {
+	check(t, p.play(t, Do(write), replies(Unknown)), "write-hold version=3", "tell HoldUnanswered", "failed")
+	if steps := p.plan(rules.Arbiter{}, disk); len(steps) != 1 || steps[0].Kind != rules.WriteHold || steps[0].Hold.Grants != 1 {
 		t.Errorf("beside a hold that may be another one by now: %+v", steps)
 	}
 	check(t, p.play(t, Do(write), replies(Refused), replies(Done, ledger.HoldSeen{Volume: disk, Hold: held})),
-		"put-hold version=3", "wait 20s", "get holds d^a", "tell HoldAnswered", "stale")
+		"write-hold version=3", "wait 20s", "get holds d^a", "tell HoldAnswered", "stale")
 	if steps := p.plan(rules.Arbiter{}, disk); stepOf(steps, rules.WriteHold) != nil && len(steps) == 1 {
 		t.Errorf("the hold has been read: %+v", steps)
 	}
@@ -183,7 +183,7 @@ func TestLostReportOfAMigrationWithoutAttachment(t *testing.T) {
 	version := 100
 	for range 8 {
 		for _, s := range p.plan(a, iscsi) {
-			switch s.Do {
+			switch s.Kind {
 			case rules.WriteHold:
 				version++
 				h := s.Hold

@@ -55,11 +55,11 @@ func (p *player) looksAtSecond(t *testing.T) (looks bool) {
 		p.writesHolds(t)
 		for _, s := range p.plan(rules.Arbiter{}, iscsi) {
 			switch {
-			case s.Node == "n2" && (s.Do == rules.Unreport || s.Do == rules.ProveAbsent):
+			case s.Node == "n2" && (s.Kind == rules.Unreport || s.Kind == rules.ProveAbsent):
 				return true
-			case s.Node == "n3" && s.Do == rules.Report:
+			case s.Node == "n3" && s.Kind == rules.Report:
 				return false
-			case s.Do == rules.Unreport, s.Do == rules.ProveAbsent:
+			case s.Kind == rules.Unreport, s.Kind == rules.ProveAbsent:
 				is := node("5")
 				is.Name, is.UID = s.Node, s.NodeUID
 				p.play(t, Do(s), replies(Done, is))
@@ -94,7 +94,7 @@ func (p *player) saysDetached(t *testing.T) bool {
 func (p *player) loses(t *testing.T, report rules.Step, goes ledger.Event) {
 	t.Helper()
 	task, m := p.memory.Next(Do(report), p.ledger.Snapshot(), p.now)
-	if m.Send == nil || m.Send.Do != PatchNode {
+	if m.Send == nil || m.Send.Kind != rules.PatchNode {
 		t.Fatalf("it is not sent: %+v", m)
 	}
 	p.ledger.Apply(p.now, goes)
@@ -177,7 +177,7 @@ func TestNodeMadeAgainAfterAReport(t *testing.T) {
 				if s.Node == "n2" {
 					is = inBoot(secondNode("15"), "again", "b")
 				}
-				if s.Do == rules.Report && s.Node == "n3" {
+				if s.Kind == rules.Report && s.Node == "n3" {
 					t.Fatalf("%s: it is put into volumesAttached of n3; the machine of n2 may have it mounted, and not list it", answers[0].Result)
 				}
 				p.play(t, Do(s), replies(Done, is))
@@ -261,7 +261,7 @@ func TestMigrationToABootThatLostTheVolume(t *testing.T) {
 	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
 	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
 	leaves := func() bool {
-		return slices.ContainsFunc(p.plan(rules.Arbiter{}, iscsi), func(s rules.Step) bool { return s.Node == "n2" && s.Do == rules.Unreport })
+		return slices.ContainsFunc(p.plan(rules.Arbiter{}, iscsi), func(s rules.Step) bool { return s.Node == "n2" && s.Kind == rules.Unreport })
 	}
 	p.writesHolds(t)
 	if leaves() {
@@ -313,9 +313,9 @@ func TestReportThatCameToNothing(t *testing.T) {
 		p.writesHolds(t)
 		for _, s := range p.plan(rules.Arbiter{}, iscsi) {
 			switch {
-			case s.Do == rules.Report && s.Node == "n1":
+			case s.Kind == rules.Report && s.Node == "n1":
 				return
-			case s.Do == rules.ProveAbsent && s.Node == "n2":
+			case s.Kind == rules.ProveAbsent && s.Node == "n2":
 				p.play(t, Do(s), replies(Done, waits))
 			}
 		}

@@ -40,8 +40,8 @@ func (c *cluster) runs(t *testing.T, id ledger.VolumeID, stop func(rules.Step) b
 			if stop(s) {
 				return true
 			}
-			c.did = append(c.did, s.Do.String()+" "+string(s.Node)+" "+s.Rule)
-			switch s.Do {
+			c.did = append(c.did, s.Kind.String()+" "+string(s.Node)+" "+s.Rule)
+			switch s.Kind {
 			case rules.WriteHold:
 				h := s.Hold
 				c.version++
@@ -58,9 +58,9 @@ func (c *cluster) runs(t *testing.T, id ledger.VolumeID, stop func(rules.Step) b
 				}
 				c.version++
 				n.Version = strconv.Itoa(c.version)
-				if s.Do == rules.Report {
+				if s.Kind == rules.Report {
 					n.Reported = []ledger.VolumeID{id}
-				} else if s.Do == rules.Unreport {
+				} else if s.Kind == rules.Unreport {
 					n.Reported = nil
 				}
 				c.nodes[s.Node] = n
@@ -138,7 +138,7 @@ func TestMigrationBackToBoot(t *testing.T) {
 	c.change("n1", notInUse)
 	c.change("n2", notInUse)
 	c.ledger.Apply(c.now, iscsiPod("q", "n3"))
-	if c.runs(t, iscsi, func(s rules.Step) bool { return s.Do == rules.Report && s.Node == "n3" }) {
+	if c.runs(t, iscsi, func(s rules.Step) bool { return s.Kind == rules.Report && s.Node == "n3" }) {
 		t.Errorf("it is put into volumesAttached of n3; n2 may have it mounted in boot b2: %v; hold %+v", c.did, c.ledger.Snapshot().Volume(iscsi).Hold)
 	}
 }
@@ -165,7 +165,7 @@ func TestMigrationTakenOut(t *testing.T) {
 	c.ledger.Apply(c.now, ledger.PodGone{UID: "p"})
 	c.change("n1", notInUse)
 	c.ledger.Apply(c.now, iscsiPod("q", "n3"))
-	if c.runs(t, iscsi, func(s rules.Step) bool { return s.Do == rules.Report && s.Node == "n3" }) {
+	if c.runs(t, iscsi, func(s rules.Step) bool { return s.Kind == rules.Report && s.Node == "n3" }) {
 		t.Errorf("it is put into volumesAttached of n3; n2 may have it mounted: %v", c.did)
 	}
 }

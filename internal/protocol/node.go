@@ -25,7 +25,7 @@ type Change struct {
 
 // change is the Change of a plan's step.
 func change(step rules.Step) Change {
-	c := Change{Volume: step.Volume, Add: step.Do == rules.Report, NodeUID: step.NodeUID, Rule: step.Rule, WhileReady: step.WhileReady}
+	c := Change{Volume: step.Volume, Add: step.Kind == rules.Report, NodeUID: step.NodeUID, Rule: step.Rule, WhileReady: step.WhileReady}
 	if c.Rule != "" {
 		c.Version = step.NodeVersion
 	}

@@ -18,12 +18,12 @@ type Pauses struct {
 
 // stepKey names the step that an attempt counts for.
 type stepKey struct {
-	do   rules.Action
+	do   rules.Kind
 	node ledger.NodeName
 	uid  string
 }
 
-func keyOf(s rules.Step) stepKey { return stepKey{s.Do, s.Node, s.UID} }
+func keyOf(s rules.Step) stepKey { return stepKey{s.Kind, s.Node, s.UID} }
 
 // stepPause is one step's pause.
 //

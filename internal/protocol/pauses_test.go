@@ -44,7 +44,7 @@ func TestBackoff(t *testing.T) {
 // News during an attempt was not known to it: the next attempt follows at once.
 func TestNewsDuringAnAttempt(t *testing.T) {
 	now := time.Unix(1000, 0)
-	p, step := protocol.NewPauses(whole), rules.Step{Do: rules.CreateAttachment, Volume: data, Node: "n1"}
+	p, step := protocol.NewPauses(whole), rules.Step{Kind: rules.CreateAttachment, Volume: data, Node: "n1"}
 	p.Begin(step)
 	p.News(step.Volume)
 	if pause := p.End(step, protocol.Failed, now); pause <= 0 || pause > time.Millisecond {
@@ -65,7 +65,7 @@ func TestStepsPauseApart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := protocol.NewPauses(whole)
 	step := func(n ledger.NodeName) rules.Step {
-		return rules.Step{Do: rules.CreateAttachment, Volume: data, Node: n}
+		return rules.Step{Kind: rules.CreateAttachment, Volume: data, Node: n}
 	}
 	p.Begin(step("n1"))
 	pause := p.End(step("n1"), protocol.Failed, now)

@@ -115,7 +115,7 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	}
 	p.writesHolds(t)
 	for _, s := range p.plan(rules.Arbiter{}, iscsi) {
-		if s.Do == rules.DeleteHold {
+		if s.Kind == rules.DeleteHold {
 			t.Fatal("what the hold says of machine m is deleted, and this leader doubts it still")
 		}
 	}
@@ -127,7 +127,7 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	for range 5 {
 		next.writesHolds(t)
 		for _, s := range next.plan(rules.Arbiter{}, iscsi) {
-			if s.Do == rules.Unreport {
+			if s.Kind == rules.Unreport {
 				next.play(t, Do(s), replies(Done, other("11")))
 			}
 		}
@@ -266,7 +266,7 @@ func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 			break
 		}
 		for _, s := range next.plan(standalone, iscsi) {
-			if s.Node == "n1" && s.Do == rules.Unreport {
+			if s.Node == "n1" && s.Kind == rules.Unreport {
 				next.play(t, Do(s), replies(NotFound))
 			}
 		}
@@ -306,7 +306,7 @@ func TestRulesOfForceHaveRoomFirst(t *testing.T) {
 	p.ledger.Apply(p.now, z("2", tainted))
 	p.settles(t, standalone)
 	for _, s := range p.plan(standalone, iscsi) {
-		if s.Do == rules.Unreport && s.Node == "z" {
+		if s.Kind == rules.Unreport && s.Node == "z" {
 			return
 		}
 	}
@@ -348,9 +348,9 @@ func TestFenceOfForceIsNoReport(t *testing.T) {
 		p.settles(t, standalone)
 		for _, s := range p.plan(standalone, iscsi) {
 			switch {
-			case s.Do == rules.Unreport && s.Node == "n1":
+			case s.Kind == rules.Unreport && s.Node == "n1":
 				p.play(t, Do(s), replies(Done, node("5", boots, tainted, func(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{iscsi} })))
-			case s.Do == rules.Report && s.Node == "n3":
+			case s.Kind == rules.Report && s.Node == "n3":
 				p.play(t, Do(s), replies(Done, third("6", iscsi)))
 			}
 		}
@@ -377,9 +377,9 @@ func TestFenceOfForceIsNoReport(t *testing.T) {
 		next.settles(t, standalone)
 		for _, s := range next.plan(standalone, iscsi) {
 			switch {
-			case s.Do == rules.Report && s.Node == "n2":
+			case s.Kind == rules.Report && s.Node == "n2":
 				return
-			case s.Node == "n3" && s.Do == rules.Unreport, s.Node == "n3" && s.Do == rules.ProveAbsent:
+			case s.Node == "n3" && s.Kind == rules.Unreport, s.Node == "n3" && s.Kind == rules.ProveAbsent:
 				next.play(t, Do(s), replies(Done, third("9")))
 			case s.Node == "n1":
 				next.play(t, Do(s), replies(NotFound))
@@ -419,16 +419,16 @@ func TestRuleOutlivesItsNode(t *testing.T) {
 			for range 20 {
 				for _, s := range p.plan(standalone, iscsi) {
 					switch {
-					case s.Do == rules.WriteHold:
+					case s.Kind == rules.WriteHold:
 						h := s.Hold
 						h.Version = s.Expect + "1"
 						p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
-					case s.Node == "n1" && s.Do == rules.Unreport && !plays:
+					case s.Node == "n1" && s.Kind == rules.Unreport && !plays:
 						p.play(t, Do(s), replies(Unknown)) // once
 						plays = true
-					case s.Node == "n1" && s.Do == rules.Unreport:
+					case s.Node == "n1" && s.Kind == rules.Unreport:
 						p.play(t, Do(s), replies(NotFound))
-					case s.Node == "n3" && s.Do == rules.Report:
+					case s.Node == "n3" && s.Kind == rules.Report:
 						return
 					}
 				}
@@ -501,7 +501,7 @@ func TestFenceKeepsBootAndMachine(t *testing.T) {
 	next := p.leaderAfter()
 	steps := func() {
 		for _, s := range next.plan(standalone, iscsi) {
-			if s.Node == "n1" && s.Do == rules.ProveAbsent {
+			if s.Node == "n1" && s.Kind == rules.ProveAbsent {
 				next.play(t, Do(s), replies(Done, node("1")))
 			}
 		}
@@ -530,9 +530,9 @@ func TestFenceKeepsBootAndMachine(t *testing.T) {
 		last.settles(t, standalone)
 		for _, s := range last.plan(standalone, iscsi) {
 			switch {
-			case s.Node == "n2" && (s.Do == rules.Unreport || s.Do == rules.ProveAbsent):
+			case s.Node == "n2" && (s.Kind == rules.Unreport || s.Kind == rules.ProveAbsent):
 				last.play(t, Do(s), replies(Done, inBoot(secondNode("9"), "again", "c")))
-			case s.Node == "n3" && s.Do == rules.Report:
+			case s.Node == "n3" && s.Kind == rules.Report:
 				return
 			}
 		}
@@ -572,7 +572,7 @@ func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	for range 40 {
 		p.settles(t, standalone)
 		for _, s := range p.plan(standalone, iscsi) {
-			if s.Do != rules.Unreport || s.Node != "n2" {
+			if s.Kind != rules.Unreport || s.Node != "n2" {
 				continue
 			}
 			p.play(t, Do(s), replies(Done, other))

@@ -19,9 +19,9 @@ import (
 // them. A Node that seems to differ from a VolumeHold is read: the cache may be behind.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
-	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
+	for _, k := range []Object{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
 		if !m.listed[k] && (k != Nodes || withoutAttachments(s)) {
-			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
+			tasks = append(tasks, Task{Commit: Request{Kind: rules.ListObjects, Object: k}})
 		}
 	}
 	if len(tasks) == 0 && !m.tookOver {
@@ -83,7 +83,7 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 	if a.Result != Done {
 		return t.fail(a)
 	}
-	m.listed.add(t.Sent.Kind)
+	m.listed.add(t.Sent.Object)
 	return t.end(Finished, "")
 }
 
@@ -106,7 +106,7 @@ func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 // holds up claimants of its slots, and of its volume if they could not be granted it beside this ticket.
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
-		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
+		Kind: rules.DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
 		Phase: t.Phase, EpochOnly: true,
 		Epoch: t.Epoch + 1,
 	}}

@@ -19,7 +19,7 @@ func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 		p.play(t, p.memory.TakeOver(p.ledger.Snapshot())[0], replies(Done))
 	}
 	tasks := p.memory.TakeOver(p.ledger.Snapshot())
-	if len(tasks) != 1 || tasks[0].Commit.Kind != Nodes {
+	if len(tasks) != 1 || tasks[0].Commit.Object != Nodes {
 		t.Fatalf("no read of the Node: %+v", tasks)
 	}
 	task, move := p.memory.Next(tasks[0], p.ledger.Snapshot(), p.now)
@@ -48,7 +48,7 @@ func TestTakeOverOfAHoldThatStaysNowhere(t *testing.T) {
 	}
 	for range 3 {
 		for _, task := range p.memory.TakeOver(p.ledger.Snapshot()) {
-			if task.Commit.Kind == Nodes && task.Commit.Key == "" {
+			if task.Commit.Object == Nodes && task.Commit.Key == "" {
 				t.Errorf("a read of a Node without a name: %v", p.play(t, task, replies(Refused))) // client-go: resource name may not be empty
 			}
 		}

@@ -94,7 +94,7 @@ type Memory struct {
 	// confirmed are the UIDs of the VolumeAttachments that this process created or last wrote to, without a
 	// DELETE since. An older process's DELETE in flight names an older version of them, and fails.
 	confirmed set[string]
-	listed    set[Kind]            // by the take-over
+	listed    set[Object]          // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	tookOver  bool
 }
@@ -127,7 +127,7 @@ func (m *Memory) Prune(s ledger.Snapshot) {
 
 // Next says how a task begins, and how it continues after a Move without a request.
 func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
-	switch t.Step.Do {
+	switch t.Step.Kind {
 	case 0:
 		return m.advance(t, s)
 	case rules.WriteHold:
@@ -143,7 +143,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case rules.Report:
 		return m.beginReport(t, s)
 	case rules.MarkWanted:
-		return t.send(Request{Do: MarkWanted, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node, Who: t.Step.Who})
+		return t.send(Request{Kind: rules.MarkWanted, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node, Who: t.Step.Who})
 	case rules.RetryAttach:
 		return t.confirm()
 	case rules.ProveAbsent, rules.RemovePod:
@@ -155,15 +155,15 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case rules.DeleteAttachment:
 		return m.beginDelete(t, s, now)
 	}
-	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
+	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Kind))
 }
 
 // Answer says what follows from the answer to the request in flight. Its objects are in s.
 func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
-	if a.Result == 0 || t.Sent.Do == 0 {
+	if a.Result == 0 || t.Sent.Kind == 0 {
 		return t.end(Failed, "an answer without a result, or to no request")
 	}
-	switch t.Step.Do {
+	switch t.Step.Kind {
 	case 0:
 		return m.ticketAnswered(t, a, s, now)
 	case rules.WriteHold, rules.DeleteHold:
@@ -185,7 +185,7 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	case rules.DeleteAttachment:
 		return m.deleteAnswered(t, a, s)
 	}
-	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
+	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Kind))
 }
 
 func (t Task) send(r Request) (Task, Move) {
@@ -212,12 +212,12 @@ func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
 	return t, Move{Wait: now.Add(m.Outlast)}
 }
 
-func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }
+func read(k Object, key string) Request { return Request{Kind: rules.GetObject, Object: k, Key: key} }
 
 // reread ends a task with a refused write, after a read of the object.
 func (t Task) reread(a Answer) (Task, Move) {
 	if a.Result == Done || a.Result == NotFound {
-		return t.end(Stale, fmt.Sprintf("%s %s is not as it was", t.Sent.Kind, t.Sent.Key))
+		return t.end(Stale, fmt.Sprintf("%s %s is not as it was", t.Sent.Object, t.Sent.Key))
 	}
 	return t.fail(a)
 }
@@ -227,7 +227,7 @@ func (t Task) fail(a Answer, tell ...ledger.Event) (Task, Move) {
 	if a.Result == Unfit {
 		return t.end(Stale, "the facts have changed since it was decided", tell...)
 	}
-	return t.end(Failed, fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, a.Result), tell...)
+	return t.end(Failed, fmt.Sprintf("%s %s: %s", t.Sent.Kind, t.Sent.Key, a.Result), tell...)
 }
 
 // set is a set; its zero value is empty.

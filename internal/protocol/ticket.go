@@ -33,7 +33,7 @@ func Announce(list []Decided) []ledger.Event {
 }
 
 func (t Task) grants() bool {
-	return t.Commit.Do == DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
+	return t.Commit.Kind == rules.DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
 }
 
 // satisfiedForLong is how long a ticket must have been satisfied before its count of interruptions
@@ -67,7 +67,7 @@ func Interruption(t *ledger.Ticket, v rules.Verdict, missing []ledger.TicketVolu
 // Ending is the task that ends a ticket: it counts until the object is gone. The deleted version shows its
 // finalizers: without any it is gone once the deletion is answered.
 func Ending(t *ledger.Ticket) Task {
-	return Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
+	return Task{Ticket: t, Commit: Request{Kind: rules.DeleteTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 }
 
 // EndOf is the task that ends a ticket because of its node's state. A read of the Node must prove it:
@@ -96,7 +96,7 @@ func (t Task) proves(a Answer) bool {
 }
 
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v rules.Verdict) Request {
-	r := Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
+	r := Request{Kind: rules.DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
 	if phase == ledger.TicketGranted {
 		r.Granted = t.Granted
 	}
@@ -108,7 +108,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.TookOver:
 		return m.tookOverNow(t)
-	case t.Sent.Do == DecideTicket: // unanswered, and outlasted
+	case t.Sent.Kind == rules.DecideTicket: // unanswered, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
 	case t.grants() && !granting(s, t.Ticket):
@@ -116,7 +116,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	case len(t.Proofs) > 0:
 		return t.send(t.Proofs[0])
 	}
-	if t.Commit.Do == DecideTicket {
+	if t.Commit.Kind == rules.DecideTicket {
 		if now := s.Ticket(t.Ticket.ID); now == nil || now.Version != t.Ticket.Version {
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
 		}
@@ -128,21 +128,21 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 // ticketAnswered follows the requests of a task about a ticket, or of a
 // take-over.
 func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
-	switch t.Sent.Do {
-	case GetObject:
+	switch t.Sent.Kind {
+	case rules.GetObject:
 		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {
 			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // its outcome is unknown
 		}
-		if t.Sent.Kind == Tickets {
+		if t.Sent.Object == Tickets {
 			return t.reread(a)
 		}
-		if t.Commit.Do == GetObject {
+		if t.Commit.Kind == rules.GetObject {
 			return m.nodeAnswered(t, a, s)
 		}
 		return m.missingAnswered(t, a, s)
-	case ListObjects:
+	case rules.ListObjects:
 		return m.listAnswered(t, a)
-	case DropTicket:
+	case rules.DeleteTicket:
 		switch a.Result {
 		case Done:
 			if t.Ticket.Finalizers {
@@ -192,11 +192,11 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
 	}
-	if t.Cause != "" && t.Sent.Kind == Nodes {
+	if t.Cause != "" && t.Sent.Object == Nodes {
 		return m.nodeProved(t, a, s)
 	}
 	if t.found(a, s) {
-		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
+		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Object, t.Sent.Key, t.Ticket.ID))
 	}
 	t.Proofs = t.Proofs[1:]
 	return m.advance(t, s)

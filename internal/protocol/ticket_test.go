@@ -139,7 +139,7 @@ func TestMissingIsRead(t *testing.T) {
 }
 
 func TestEnding(t *testing.T) {
-	drop := "drop-ticket uid=t-p version=1"
+	drop := "delete-ticket uid=t-p version=1"
 	for name, test := range map[string]struct {
 		replies []reply
 		want    []string
@@ -181,7 +181,7 @@ func TestEndOfNode(t *testing.T) {
 			p := newPlayer(node("8", silent, cordoned), asks)
 			s, list, want := p.ledger.Snapshot(), []reply{test.reply}, []string{"get nodes n1", test.want}
 			if test.want == "" {
-				list, want = append(list, replies(Done)), []string{"get nodes n1", "drop-ticket uid=t-p version=1", "tell TicketReleased", "finished"}
+				list, want = append(list, replies(Done)), []string{"get nodes n1", "delete-ticket uid=t-p version=1", "tell TicketReleased", "finished"}
 			}
 			check(t, p.play(t, EndOf(s.Ticket(asks.ID), test.cause), list...), want...)
 			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != (test.want == "") {
@@ -218,7 +218,7 @@ func TestMoveIsProved(t *testing.T) {
 			p.now = p.now.Add(test.wait)
 			s := p.ledger.Snapshot()
 			task, due := Due(rules.Arbiter{}, s, s.Ticket(k.ID), rules.Arbiter{}.Keeps(s, s.Ticket(k.ID), p.now), p.now)
-			if !due || task.Commit.Do != DecideTicket || task.Commit.Phase != ledger.TicketPending {
+			if !due || task.Commit.Kind != rules.DecideTicket || task.Commit.Phase != ledger.TicketPending {
 				t.Fatalf("due %t: %+v", due, task.Commit)
 			}
 			list, want := []reply{test.reply}, []string{"get nodes n1", test.ends}

@@ -53,7 +53,7 @@ func (p *player) drive(t *testing.T, task Task, came Result) {
 		switch {
 		case m.End != Going:
 			return
-		case m.Send != nil && m.Send.Do == GetObject:
+		case m.Send != nil && m.Send.Kind == rules.GetObject:
 			seen := ledger.HoldSeen{Volume: disk, Hold: *p.ledger.Snapshot().Volume(disk).Hold}
 			task, m = p.memory.Answer(task, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
 		case m.Send != nil:
@@ -74,12 +74,12 @@ func (p *player) carriesOut(t *testing.T) {
 	for range 10 {
 		for _, s := range p.plan(rules.Arbiter{}, disk) {
 			switch {
-			case s.Do == rules.WriteHold:
+			case s.Kind == rules.WriteHold:
 				h := s.Hold
 				was, _ := strconv.Atoi(s.Expect)
 				h.Version = strconv.Itoa(was + 1000)
 				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: disk, Hold: h}))
-			case s.Do == rules.DeleteHold:
+			case s.Kind == rules.DeleteHold:
 				p.play(t, Do(s), replies(Done))
 				p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk})
 			}
@@ -96,12 +96,12 @@ func (p *player) leavesByItself(t *testing.T, version string, uid string) (unrep
 		p.carriesOut(t)
 		for _, s := range p.plan(rules.Arbiter{}, disk) {
 			switch {
-			case s.Do == rules.Unreport:
+			case s.Kind == rules.Unreport:
 				unreported = true
 				p.play(t, Do(s), replies(Done, node(version+"1", inUseSince(60), func(n *ledger.NodeState) { n.Reported, n.InUse = nil, nil })))
-			case s.Do == rules.ConfirmUnwanted:
+			case s.Kind == rules.ConfirmUnwanted:
 				p.play(t, Do(s), replies(Done))
-			case s.Do == rules.DeleteAttachment:
+			case s.Kind == rules.DeleteAttachment:
 				p.play(t, Do(s), replies(Done))
 				p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
 			}
@@ -190,8 +190,8 @@ func TestRefusedDeletionAfterALostOne(t *testing.T) {
 		attaches := false
 		for range 3 {
 			for _, s := range p.plan(rules.Arbiter{}, disk) {
-				attaches = attaches || s.Do == rules.CreateAttachment
-				if s.Do == rules.DeleteHold {
+				attaches = attaches || s.Kind == rules.CreateAttachment
+				if s.Kind == rules.DeleteHold {
 					p.drive(t, Do(s), came)
 				}
 			}
@@ -264,7 +264,7 @@ func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 			got := p.play(t, Do(write), test.replies...)
 			slices.Sort(got[1:])
 			slices.Sort(test.does)
-			check(t, got, append([]string{"put-hold version=3"}, test.does...)...)
+			check(t, got, append([]string{"write-hold version=3"}, test.does...)...)
 			if unanswered(p.ledger.Snapshot(), disk) > 0 != test.doubted {
 				t.Errorf("%d writes are doubted", unanswered(p.ledger.Snapshot(), disk))
 			}
@@ -305,7 +305,7 @@ func TestLostDeletionAfterTheWatch(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
 		task, m := p.memory.Next(Do(p.hasNothingToSay(t)), p.ledger.Snapshot(), p.now)
-		if m.Send == nil || m.Send.Do != DropHold {
+		if m.Send == nil || m.Send.Kind != rules.DeleteHold {
 			t.Fatalf("%+v", m)
 		}
 		p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk}) // it is carried out

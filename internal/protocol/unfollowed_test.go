@@ -44,9 +44,9 @@ func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, bef
 		requests++
 		p.now = p.now.Add(each)
 		answer := Answer{Result: Done}
-		if m.Send.Do == GetObject {
+		if m.Send.Kind == rules.GetObject {
 			answer.Result = NotFound
-		} else if m.Send.Do == ListPods {
+		} else if m.Send.Kind == rules.ListPods {
 			answer.Facts = []ledger.Event{tenant}
 		}
 		task, m = p.memory.Answer(task, answer, p.ledger.Snapshot(), p.now)

@@ -117,7 +117,7 @@ func (m *Metrics) Step(step rules.Step, err error) {
 	if err != nil {
 		result = resultError
 	}
-	m.steps.WithLabelValues(step.Do.String(), result).Inc()
+	m.steps.WithLabelValues(step.Kind.String(), result).Inc()
 	if err == nil && step.Forces() {
 		m.Forced(step.Rule)
 	}

@@ -38,10 +38,10 @@ func TestMetrics(t *testing.T) {
 	none := func() map[ledger.Code]report.PodWait { return nil }
 	m.Leads(map[string]func() int{"volumes": func() int { return 1 }}, none)
 	m.Leads(map[string]func() int{"volumes": func() int { return 7 }}, none)
-	m.Step(rules.Step{Do: rules.Report}, nil)
-	m.Step(rules.Step{Do: rules.Report}, protocol.ErrStale)
-	m.Step(rules.Step{Do: rules.DeleteAttachment, Rule: rules.OutOfService}, nil)
-	m.Step(rules.Step{Do: rules.Unreport, Rule: rules.OutOfService}, nil) // a forced detach is counted once
+	m.Step(rules.Step{Kind: rules.Report}, nil)
+	m.Step(rules.Step{Kind: rules.Report}, protocol.ErrStale)
+	m.Step(rules.Step{Kind: rules.DeleteAttachment, Rule: rules.OutOfService}, nil)
+	m.Step(rules.Step{Kind: rules.Unreport, Rule: rules.OutOfService}, nil) // a forced detach is counted once
 	m.Violations([]rules.Violation{{Invariant: "I1"}, {Invariant: "I1"}})
 	m.Attached("d", 2*time.Second)
 	m.Detached("d", time.Second)

@@ -23,7 +23,7 @@ func TestUpstreamsMetrics(t *testing.T) {
 	l.Apply(now, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{iscsi}})
 	m := report.NewMetrics(l.Snapshot)
 	for _, rule := range []string{rules.OutOfService, rules.AfterPodGone, rules.AfterUnreachable} {
-		m.Step(rules.Step{Do: rules.DeleteAttachment, Rule: rule}, nil)
+		m.Step(rules.Step{Kind: rules.DeleteAttachment, Rule: rule}, nil)
 	}
 	m.Attached("d", 2*time.Second)
 	want := `

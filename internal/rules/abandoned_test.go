@@ -51,7 +51,7 @@ func TestAbandoned(t *testing.T) {
 		}
 		var got []string
 		for _, step := range test.arbiter.Abandoned(l.Snapshot(), "n1") {
-			if step.Do != rules.RemovePod || step.Node != "n1" {
+			if step.Kind != rules.RemovePod || step.Node != "n1" {
 				t.Errorf("%s: step %+v", name, step)
 			}
 			got = append(got, step.UID)

@@ -30,7 +30,7 @@ func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	list := ""
 	for _, name := range names {
 		for _, step := range a.Plan(s, ledger.VolumeID{Driver: "d", Handle: name}, auditTime).Steps {
-			if step.Do == CreateAttachment {
+			if step.Kind == CreateAttachment {
 				list += name
 			}
 		}

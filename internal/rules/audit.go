@@ -162,7 +162,7 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	for v := range s.Volumes() {
 		plan := a.Plan(s, v.ID, now)
 		for _, step := range plan.Steps {
-			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Do.String()})
+			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Kind.String()})
 		}
 		if len(plan.Steps) == 0 {
 			found = append(found, a.unreported(s, v, now)...)

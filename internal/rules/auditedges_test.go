@@ -234,7 +234,7 @@ func TestLeave(t *testing.T) {
 		heldAt ledger.NodeName
 		hold   ledger.Hold
 		facts  []ledger.Event
-		want   Action
+		want   Kind
 	}{
 		"held":                    {"well", ledger.Hold{Transitions: 3}, nil, WriteHold},
 		"held by nobody":          {"", ledger.Hold{State: ledger.HoldFree}, nil, 0},

@@ -118,7 +118,7 @@ func TestNobodyWaitsForItself(t *testing.T) {
 		t.Errorf("the hold says %+v (%t)", r, ok)
 	}
 	for _, step := range a.Plan(s, id, now).Steps {
-		if step.Do == WriteHold && (step.Hold.State != ledger.HoldUnknown || step.Hold.Reason != DetachFailed) {
+		if step.Kind == WriteHold && (step.Hold.State != ledger.HoldUnknown || step.Hold.Reason != DetachFailed) {
 			t.Errorf("the hold is written as %s %s: %s", step.Hold.State, step.Hold.Reason, step.Hold.Message)
 		}
 	}

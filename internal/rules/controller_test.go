@@ -34,18 +34,18 @@ func (c *cluster) do(s rules.Step) error {
 // judgeStep checks that a step names its preconditions: the attachment at its node, its version, and the
 // Node.
 func (c *cluster) judgeStep(s rules.Step) {
-	switch s.Do {
+	switch s.Kind {
 	case rules.Report, rules.Unreport, rules.ProveAbsent, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.MarkWanted, rules.RetryAttach:
 	default:
 		return
 	}
 	snap := c.snapshot()
 	if va := snap.Volume(s.Volume).OnNode(s.Node).Own(); va != nil && (s.Attachment != va.Name || s.UID != va.UID || s.Version != va.Version) {
-		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names attachment %q %q %q, and %q %q %q is there", s.Do, s.Node, s.Attachment, s.UID, s.Version, va.Name, va.UID, va.Version))
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names attachment %q %q %q, and %q %q %q is there", s.Kind, s.Node, s.Attachment, s.UID, s.Version, va.Name, va.UID, va.Version))
 	}
 	n := snap.Node(s.Node)
-	if named := s.Do != rules.MarkWanted && s.Do != rules.RetryAttach; named && n != nil && n.Exists && s.NodeUID != n.UID {
-		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names Node %q, and it is %q", s.Do, s.Node, s.NodeUID, n.UID))
+	if named := s.Kind != rules.MarkWanted && s.Kind != rules.RetryAttach; named && n != nil && n.Exists && s.NodeUID != n.UID {
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names Node %q, and it is %q", s.Kind, s.Node, s.NodeUID, n.UID))
 	}
 }
 
@@ -75,11 +75,11 @@ func (c *cluster) carry(t protocol.Task) protocol.End {
 
 // send sends a request of the controller, and returns the answer and the time of serving.
 func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (protocol.Answer, int64) {
-	if c.refuses["decide-ticket"] && r.Do == protocol.DecideTicket || c.refuses[t.Step.Do.String()] || c.refuses[t.Step.Do.String()+" "+string(t.Step.Node)] {
+	if c.refuses["decide-ticket"] && r.Kind == rules.DecideTicket || c.refuses[t.Step.Kind.String()] || c.refuses[t.Step.Kind.String()+" "+string(t.Step.Node)] {
 		return protocol.Answer{Result: protocol.Refused}, 0
 	}
 	sent := world.Sent(r, c.Stamps)
-	if r.Do == protocol.PatchNode {
+	if r.Kind == rules.PatchNode {
 		node, _ := c.Node(r.Node)
 		patch, fits, _ := protocol.Compose(node, []protocol.Change{r.Change})
 		if len(fits) == 0 {
@@ -91,20 +91,20 @@ func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (proto
 	case sent.Adds() && c.mutes():
 		c.flying = append(c.flying, unanswered{t.Step, sent})
 		return protocol.Answer{Result: protocol.Unknown}, 0
-	case r.Do == protocol.GetObject && r.Kind == protocol.Attachments && slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.creates(r.Key) }):
+	case r.Kind == rules.GetObject && r.Object == protocol.Attachments && slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.creates(r.Key) }):
 		return protocol.Answer{Result: protocol.Unknown}, 0 // another result would prove too much
 	}
 	sent.Since = looked
 	a := c.Serve(sent)
-	if c.prompt && r.Do == protocol.AskNode {
+	if c.prompt && r.Kind == rules.AskNode {
 		c.speak(c.machine(r.Node))
 	}
 	c.saw(a.Facts)
 	c.sync()
-	if a.Code == world.OK && r.Do == protocol.DropTicket {
+	if a.Code == world.OK && r.Kind == rules.DeleteTicket {
 		c.trace("ticket %s: ended", ticketName(*t.Ticket))
 	}
-	if a.Code == world.OK && r.Do == protocol.DecideTicket && !r.EpochOnly {
+	if a.Code == world.OK && r.Kind == rules.DecideTicket && !r.EpochOnly {
 		asked := ""
 		if r.YieldingSince != 0 {
 			asked = fmt.Sprintf(", and asked to let go within %s", rules.Notice)
@@ -127,7 +127,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 		return false
 	}
 	if task, due := protocol.Due(c.arb, s, t, c.arb.Keeps(s, t, c.Now), c.Now); due {
-		return c.carry(task) == protocol.Finished && (task.Commit.Do != protocol.DropTicket || c.snapshot().Ticket(id) == nil)
+		return c.carry(task) == protocol.Finished && (task.Commit.Kind != rules.DeleteTicket || c.snapshot().Ticket(id) == nil)
 	}
 	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
 }
@@ -178,7 +178,7 @@ func (c *cluster) round() bool {
 		did = c.decide(id) || did
 	}
 	for _, v := range c.volumes() {
-		if slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v && u.step.Do == rules.Report }) {
+		if slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v && u.step.Kind == rules.Report }) {
 			continue
 		}
 		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
@@ -249,11 +249,11 @@ func (c *cluster) volumes() []ledger.VolumeID {
 
 // stepText describes a step for transcripts.
 func (c *cluster) stepText(s rules.Step) string {
-	text := s.Do.String() + " " + volumeName(c, s.Volume)
+	text := s.Kind.String() + " " + volumeName(c, s.Volume)
 	if s.Node != "" {
 		text += " " + string(s.Node)
 	}
-	switch s.Do {
+	switch s.Kind {
 	case rules.WriteHold:
 		text += holdText(s.Hold)
 	case rules.CreateAttachment:

@@ -30,7 +30,7 @@ func TestDetachSteps(t *testing.T) {
 		facts []ledger.Event
 		proof ledger.Proof
 		rule  string
-		want  Action // 0: none
+		want  Kind // 0: none
 	}{
 		"nothing is proved":               {[]ledger.Event{madeAt("well")}, ledger.Proof{}, "", Unreport},
 		"it is reported":                  {[]ledger.Event{madeAt("well"), nodeAs("well", reporting)}, proof(ledger.ProofUnwanted, false), "", Unreport},
@@ -50,7 +50,7 @@ func TestDetachSteps(t *testing.T) {
 		place := *p.at("well")
 		place.Proof = test.proof
 		p.detach(p.snapshot.Node("well"), &place, place.Own(), test.rule)
-		if got := p.plan.Steps; len(got) > 1 || len(got) == 1 && (got[0].Do != test.want || got[0].NodeUID != "w" || got[0].Rule != test.rule) || len(got) == 0 && test.want != 0 {
+		if got := p.plan.Steps; len(got) > 1 || len(got) == 1 && (got[0].Kind != test.want || got[0].NodeUID != "w" || got[0].Rule != test.rule) || len(got) == 0 && test.want != 0 {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestUrgentUnreport(t *testing.T) {
 		p.hold.Next.Node = test.next
 		place := p.at("well")
 		p.detach(p.snapshot.Node("well"), place, place.Own(), test.rule)
-		if got := p.plan.Steps; len(got) != 1 || got[0].Do != Unreport || got[0].Urgent != test.want {
+		if got := p.plan.Steps; len(got) != 1 || got[0].Kind != Unreport || got[0].Urgent != test.want {
 			t.Errorf("%s: %+v, want urgent %t", name, got, test.want)
 		}
 	}
@@ -215,7 +215,7 @@ func TestPutBack(t *testing.T) {
 		p := plannerOf(t, test.arbiter, "well", test.hold, append([]ledger.Event{alive}, test.facts...)...)
 		place := p.at("well")
 		p.putBack(p.snapshot.Node("well"), place, place.Own())
-		if got := len(p.plan.Steps) == 1 && p.plan.Steps[0].Do == Report; got != test.want || len(p.plan.Steps) > 0 != test.want {
+		if got := len(p.plan.Steps) == 1 && p.plan.Steps[0].Kind == Report; got != test.want || len(p.plan.Steps) > 0 != test.want {
 			t.Errorf("%s: %+v", name, p.plan.Steps)
 		}
 	}
@@ -364,7 +364,7 @@ func TestRelease(t *testing.T) {
 		at      ledger.NodeName
 		facts   []ledger.Event
 		after   time.Duration
-		want    Action
+		want    Kind
 		uid     string        // of the Node in the step
 		recheck time.Duration // 0: never
 	}{

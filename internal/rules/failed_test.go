@@ -23,7 +23,7 @@ func refusedAt(n ledger.NodeName, words string) ledger.Attachment {
 func holdWritten(t *testing.T, l *ledger.Ledger, now time.Time) rules.Step {
 	t.Helper()
 	steps := slices.DeleteFunc(rules.Arbiter{}.Plan(l.Snapshot(), promised, now).Steps, func(s rules.Step) bool {
-		return s.Do != rules.WriteHold && s.Do != rules.DeleteHold
+		return s.Kind != rules.WriteHold && s.Kind != rules.DeleteHold
 	})
 	switch len(steps) {
 	case 0:
@@ -51,7 +51,7 @@ func TestRefusedAttachOfASharedVolume(t *testing.T) {
 	second7 := "attaching volume pv to n2 failed and will be tried again: second (FailedPrecondition)"
 	for name, test := range map[string]struct {
 		events []ledger.Event
-		do     rules.Action
+		do     rules.Kind
 		state  ledger.HoldState
 		words  string
 	}{
@@ -66,10 +66,10 @@ func TestRefusedAttachOfASharedVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := promising(now, append([]ledger.Event{shared, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "s", Name: "data"}}}, test.events...)...)
 			got := holdWritten(t, l, now)
-			if got.Do != test.do || got.Hold.State != test.state || !strings.HasSuffix(got.Hold.Message, test.words) || test.words == "" && got.Hold.Message != "" {
-				t.Errorf("step %s %+v, want %s %s %q", got.Do, got.Hold, test.do, test.state, test.words)
+			if got.Kind != test.do || got.Hold.State != test.state || !strings.HasSuffix(got.Hold.Message, test.words) || test.words == "" && got.Hold.Message != "" {
+				t.Errorf("step %s %+v, want %s %s %q", got.Kind, got.Hold, test.do, test.state, test.words)
 			}
-			if got.Do == rules.WriteHold && test.state == ledger.HoldFree && got.Hold.Transitions != 3 {
+			if got.Kind == rules.WriteHold && test.state == ledger.HoldFree && got.Hold.Transitions != 3 {
 				t.Errorf("it is left with %d transitions", got.Hold.Transitions)
 			}
 		})
@@ -89,8 +89,8 @@ func TestRefusedAttachOfAMigration(t *testing.T) {
 	l := promising(now, ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, usesData("vm", "n1", ledger.PodLive), move, there,
 		refusedAt("n2", "no such machine"), ledger.HoldSeen{Volume: promised, Hold: hold})
 	got := holdWritten(t, l, now)
-	if got.Do != rules.WriteHold || got.Hold.State != ledger.HoldAttachFailed || got.Hold.Node != "n1" || !strings.Contains(got.Hold.Message, "to n2 failed") {
-		t.Errorf("step %s %+v", got.Do, got.Hold)
+	if got.Kind != rules.WriteHold || got.Hold.State != ledger.HoldAttachFailed || got.Hold.Node != "n1" || !strings.Contains(got.Hold.Message, "to n2 failed") {
+		t.Errorf("step %s %+v", got.Kind, got.Hold)
 	}
 }
 

@@ -299,7 +299,7 @@ func TestFencesBesideAnother(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		p.leave()
-		if wrote := len(p.plan.Steps) == 1; wrote != test.write || wrote && (p.plan.Steps[0].Do != WriteHold || len(p.plan.Steps[0].Hold.Fences) != test.want) {
+		if wrote := len(p.plan.Steps) == 1; wrote != test.write || wrote && (p.plan.Steps[0].Kind != WriteHold || len(p.plan.Steps[0].Hold.Fences) != test.want) {
 			t.Errorf("%s: left with %+v", name, p.plan.Steps)
 		}
 	}

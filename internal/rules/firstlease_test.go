@@ -45,7 +45,7 @@ func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	s := failed(t, "5m30s")
 	s.unread()
 	for _, step := range s.arb.Plan(s.snapshot(), s.volumeNamed("pv-1"), s.Now).Steps {
-		if step.Do == rules.WriteHold && (step.Hold.Force == nil || step.Hold.Force.Elapsed != 5*time.Minute+30*time.Second) {
+		if step.Kind == rules.WriteHold && (step.Hold.Force == nil || step.Hold.Force.Elapsed != 5*time.Minute+30*time.Second) {
 			t.Errorf("it writes of the time: %+v", step.Hold.Force)
 		}
 	}

@@ -29,7 +29,7 @@ type unanswered struct {
 }
 
 func (u unanswered) creates(name string) bool {
-	return u.step.Do == rules.CreateAttachment && u.step.Attachment == name
+	return u.step.Kind == rules.CreateAttachment && u.step.Attachment == name
 }
 
 func (c *cluster) flies(v ledger.VolumeID) bool {

@@ -220,7 +220,7 @@ func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now ti
 // Forces says whether a step frees a volume without its kubelet's word that it is unused: it ends the
 // VolumeAttachment, or for a volume without one, the entry in volumesAttached.
 func (s Step) Forces() bool {
-	return s.Rule != "" && (s.Do == DeleteAttachment || s.Do == Unreport && s.Volume.NoAttach())
+	return s.Rule != "" && (s.Kind == DeleteAttachment || s.Kind == Unreport && s.Volume.NoAttach())
 }
 
 // Taken says whether a forced detach in the hold was carried out: the VolumeAttachment is gone or being
@@ -326,7 +326,7 @@ func (a Arbiter) Abandoned(s ledger.Snapshot, name ledger.NodeName) []Step {
 	})
 	var steps []Step
 	for _, p := range pods {
-		steps = append(steps, Step{Do: RemovePod, Node: name, UID: p.UID})
+		steps = append(steps, Step{Kind: RemovePod, Node: name, UID: p.UID})
 	}
 	return steps
 }

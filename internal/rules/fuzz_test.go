@@ -111,7 +111,7 @@ func decideAll(t failer, a rules.Arbiter, s ledger.Snapshot, now time.Time) {
 	for v := range s.Volumes() {
 		for _, step := range a.Plan(s, v.ID, now).Steps {
 			checkStep(t, step)
-			if a.Cooperative && step.Do >= rules.Report && step.Do != rules.ProveAbsent { // a read
+			if a.Cooperative && step.Kind >= rules.Report && step.Kind != rules.ProveAbsent { // a read
 				t.Fatalf("in Cooperative mode node status and detaches are the other controller's: %+v", step)
 			}
 		}
@@ -151,7 +151,7 @@ func decideAll(t failer, a rules.Arbiter, s ledger.Snapshot, now time.Time) {
 func checkStep(t failer, s rules.Step) {
 	t.Helper()
 	ok := false
-	switch s.Do {
+	switch s.Kind {
 	case rules.WriteHold:
 		ok = s.Expect == s.Hold.Version
 		checkComesBack(t, s)

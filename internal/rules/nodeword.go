@@ -182,7 +182,7 @@ func (p *detachPlan) ask(node *ledger.Node, place *ledger.VolumeOnNode, va *ledg
 		return
 	}
 	step := p.detachStep(node, place, va, "")
-	step.Do, step.Word, step.Number, step.Vacant = AskNode, *node.Word, node.NextNumber(), vacant
+	step.Kind, step.Word, step.Number, step.Vacant = AskNode, *node.Word, node.NextNumber(), vacant
 	p.add(step)
 }
 

@@ -166,7 +166,7 @@ func TestAsksNode(t *testing.T) {
 		proof   ledger.Proof
 		after   time.Duration
 		waits   bool
-		want    Action
+		want    Kind
 		recheck time.Duration
 		needed  bool // the report is required
 	}{
@@ -222,7 +222,7 @@ func TestAsksAgain(t *testing.T) {
 		again   bool
 		after   time.Duration
 		waits   bool
-		want    Action
+		want    Kind
 		recheck time.Duration
 	}{
 		"nothing for a while":         {false, looked(time.Second), false, 16 * time.Second, true, AskNode, 0},
@@ -287,7 +287,7 @@ func TestAskAfterARefusal(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused func(*ledger.Ledger)
 		after   time.Duration
-		want    Action
+		want    Kind
 		recheck time.Duration
 	}{
 		"it was not refused":             {func(*ledger.Ledger) {}, time.Minute, AskNode, 0},
@@ -326,7 +326,7 @@ func TestAskAgain(t *testing.T) {
 		facts   []ledger.Event
 		refused bool
 		change  func(*ledger.VolumeOnNode)
-		want    Action
+		want    Kind
 	}{
 		"it was refused":                   {machineSpeaks(), true, same, AskNode},
 		"it was not":                       {machineSpeaks(), false, same, 0},

@@ -9,22 +9,40 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Action is the effect of a step. Each is one write to the API, or one consistent read, with its
-// precondition.
-type Action uint8
+// Kind is the kind of a step and of a request. A step is one write or one consistent read, with its
+// precondition. internal/protocol carries a step out by one or several requests.
+type Kind uint8
 
+// The kinds of steps and requests.
 const (
-	// WriteHold creates the volume's VolumeHold (Expect empty), or replaces the version Expect.
-	WriteHold Action = iota + 1
-	// DeleteHold deletes the version Expect of the VolumeHold.
+	// WriteHold creates the volume's VolumeHold, or replaces exactly one version.
+	WriteHold Kind = iota + 1
+	// DeleteHold deletes the volume's VolumeHold at exactly one version.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic name; an existing object is no
 	// error. The ledger is told AttachSent before, and must take it in; it is told AttachResolved when the
-	// outcome is proved.
+	// outcome is proved. For a live migration it is created beside the attachment at Beside.
 	CreateAttachment
+	// DeleteAttachment deletes the VolumeAttachment of exactly UID and Version. For a step under a Rule a
+	// consistent read must first show the Node at NodeVersion, where the rule holds, or without a NodeUID
+	// that it does not exist.
+	DeleteAttachment
+	// MarkWanted tells the attacher that the volume is wanted again while an attachment, of exactly this
+	// UID, is being deleted: the deletion may leave the volume in its place.
+	MarkWanted
+	// RemovePod deletes a terminating pod of an out-of-service node at once, as pod garbage collection
+	// would later.
+	RemovePod
+	// AskNode asks a node's moorage-node to look once more, by a higher number in its NodeMountReport, at
+	// exactly its version. On success the ledger is told LookAsked.
+	AskNode
+)
+
+// The kinds that only a step has.
+const (
 	// Report puts the volume into volumesAttached, after the proof that its attachment UID is attached, not
 	// being deleted, and newer than any delete in flight.
-	Report
+	Report Kind = iota + AskNode + 1
 	// Unreport takes the volume out of volumesAttached, in a write with the proof that volumesInUse omits
 	// it. Under a Rule, the proof is instead the version of the Node at which the rule held; without a
 	// NodeUID, that the Node does not exist. On success the ledger is told Unreported.
@@ -32,38 +50,53 @@ const (
 	// ConfirmUnwanted lists the node's pods, consistently and after the write of Unreport, and tells the
 	// ledger Unwanted, or the pods found.
 	ConfirmUnwanted
-	// DeleteAttachment deletes the attachment at exactly UID and Version. Under a Rule a consistent read
-	// must first show the Node at NodeVersion, where the rule holds, or without a NodeUID that it does not
-	// exist.
-	DeleteAttachment
-	// RemovePod deletes a terminating pod of an out-of-service node at once, as pod garbage collection
-	// would later.
-	RemovePod
 	// ProveAbsent proves what Unreport proves, and writes nothing. It is used if volumesAttached is another
 	// controller's, or seems to omit a volume that needs no attachment: the volume must be absent from it.
 	ProveAbsent
-	// MarkWanted tells the attacher that the volume is wanted again while an attachment, of exactly this
-	// UID, is being deleted.
-	MarkWanted
 	// FindAttachment reads consistently whether a sent creation has made the attachment, and tells the
 	// ledger AttachResolved.
 	FindAttachment
 	// RetryAttach writes to an attachment, of exactly this UID, with a failed attach: its attacher retries
 	// at once after a change of the object.
 	RetryAttach
-	// AskNode asks a node's moorage-node to look once more, by a higher number in the NodeMountReport of Word,
-	// at exactly its version. On success the ledger is told LookAsked.
-	AskNode
 )
 
-func (a Action) String() string {
-	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node"}[a]
+// The kinds that only a request has (protocol.Request). Reads are consistent: no cache answers them.
+const (
+	// GetObject reads the object Object/Key.
+	GetObject Kind = iota + RetryAttach + 1
+	// ListObjects reads all objects of the kind Object; for claims those in the namespace Key.
+	ListObjects
+	// ListPods reads all pods that are bound to Node.
+	ListPods
+	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value that it never had, so
+	// that it certainly has a new version.
+	ConfirmAttachment
+	// PatchNode makes Change in the status of Node. Waiting requests of one Node share a patch: see
+	// protocol.Compose.
+	PatchNode
+	// DecideTicket writes Phase with the message of Verdict, Epoch, and Node if a node is chosen, into the
+	// status of the VolumeTicket Key of UID, at exactly Version. A driver that knows an equal status
+	// answers Done without sending it.
+	DecideTicket
+	// DeleteTicket deletes the VolumeTicket Key of exactly UID and Version.
+	DeleteTicket
+	// Kinds is the number after the last kind.
+	Kinds
+)
+
+func (k Kind) String() string {
+	if k == 0 || k >= Kinds {
+		return "none"
+	}
+	return [...]string{"write-hold", "delete-hold", "create-attachment", "delete-attachment", "mark-wanted", "remove-pod", "ask-node",
+		"report", "unreport", "confirm-unwanted", "prove-absent", "find-attachment", "retry-attach",
+		"get", "list", "list-pods", "confirm-attachment", "patch-node", "decide-ticket", "delete-ticket"}[k-1]
 }
 
 // Step is one write or read.
 type Step struct {
-	Do     Action
+	Kind   Kind
 	Volume ledger.VolumeID
 	Node   ledger.NodeName
 

@@ -37,15 +37,15 @@ func (p *attachPlan) acquire(place *ledger.VolumeOnNode) {
 		p.askToStay(place)
 	case p.outdated(node, place, va):
 		step := p.detachStep(node, place, va, "")
-		step.Do, step.Urgent = DeleteAttachment, true
+		step.Kind, step.Urgent = DeleteAttachment, true
 		p.add(step)
 	case p.mayRetry(node, place, va):
-		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
+		p.add(Step{Kind: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
 }
 
 func (p *attachPlan) retract(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
-	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
+	step := Step{Kind: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}
@@ -227,7 +227,7 @@ func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 
 func (p *attachPlan) create(node *ledger.Node, place *ledger.VolumeOnNode) {
 	p.add(Step{
-		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
+		Kind: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
@@ -273,7 +273,7 @@ func (p *attachPlan) beside(place *ledger.VolumeOnNode) ledger.NodeName {
 // seen, since another actor may have made it. The creation and the read after it got no answer; no plan is
 // made while they are in flight.
 func (p *attachPlan) find(place *ledger.VolumeOnNode) {
-	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
+	p.add(Step{Kind: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
 // stuckAt returns what keeps a volume at a node that it must leave; Detaching if nothing does.

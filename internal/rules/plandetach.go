@@ -28,7 +28,7 @@ func (p *detachPlan) release(place *ledger.VolumeOnNode) {
 	if open {
 		// A kubelet with a pod for the volume lists it in use, reported or not.
 		step := p.detachStep(node, place, nil, "")
-		step.Do = ProveAbsent
+		step.Kind = ProveAbsent
 		p.add(step)
 		return
 	}
@@ -110,10 +110,10 @@ func (p *detachPlan) detach(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone:
-		step.Do, step.Unknown = Unreport, rule == "" && p.isUnknown(place)
+		step.Kind, step.Unknown = Unreport, rule == "" && p.isUnknown(place)
 		step.Urgent = urgent()
 		if rule == "" && !place.Reported && p.unproved(place) {
-			step.Do = ProveAbsent // a read settles it: no report is in flight by now
+			step.Kind = ProveAbsent // a read settles it: no report is in flight by now
 		}
 	case rule == "" && p.asksNode(node, place, va):
 		return
@@ -122,9 +122,9 @@ func (p *detachPlan) detach(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 		// Pods of a fenced node no longer count, nor pods that need no attachment any more. Pods of a later
 		// machine of the node's name count, but not while they wait for the earlier machine to lose the
 		// volume (takeBack).
-		step.Do, step.Urgent = DeleteAttachment, urgent()
+		step.Kind, step.Urgent = DeleteAttachment, urgent()
 	default:
-		step.Do = ConfirmUnwanted
+		step.Kind = ConfirmUnwanted
 	}
 	p.add(step)
 }
@@ -169,7 +169,7 @@ func (p *detachPlan) removePods(node *ledger.Node, place *ledger.VolumeOnNode) {
 	}
 	for _, u := range place.Users {
 		if u.Pod != "" && claimStateOf(p.snapshot, u) == terminating {
-			p.add(Step{Do: RemovePod, Node: place.Node, UID: u.Pod})
+			p.add(Step{Kind: RemovePod, Node: place.Node, UID: u.Pod})
 		}
 	}
 }
@@ -225,11 +225,11 @@ func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.VolumeOnN
 	step := p.detachStep(node, place, va, rule)
 	switch place.Proof.Stage {
 	case ledger.ProofNone:
-		step.Do = ProveAbsent
+		step.Kind = ProveAbsent
 	case ledger.ProofUnwanted:
-		step.Do, step.Within = DeleteAttachment, besideWindow
+		step.Kind, step.Within = DeleteAttachment, besideWindow
 	default:
-		step.Do = ConfirmUnwanted
+		step.Kind = ConfirmUnwanted
 	}
 	p.add(step)
 }
@@ -244,7 +244,7 @@ func (p *detachPlan) report(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
 		return // first the hold names this Node and its boot: see ledger.Snapshot.Unknown
 	}
-	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
+	step := Step{Kind: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}

@@ -15,7 +15,7 @@ import (
 func TestForces(t *testing.T) {
 	attached, plain := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "kubernetes.io/nfs", Handle: "h"}
 	for _, test := range []struct {
-		do   Action
+		do   Kind
 		v    ledger.VolumeID
 		rule string
 		want bool
@@ -27,7 +27,7 @@ func TestForces(t *testing.T) {
 		{Unreport, plain, "", false},
 		{Report, plain, OutOfService, false},
 	} {
-		if got := (Step{Do: test.do, Volume: test.v, Rule: test.rule}).Forces(); got != test.want {
+		if got := (Step{Kind: test.do, Volume: test.v, Rule: test.rule}).Forces(); got != test.want {
 			t.Errorf("%s of %s by %q: %t", test.do, test.v, test.rule, got)
 		}
 	}
@@ -129,7 +129,7 @@ func TestNoteOfASharedVolumeGoes(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {
 		hold ledger.Hold
-		want Action
+		want Kind
 	}{
 		"all it says is old":           {ledger.Hold{State: ledger.HoldAttachFailed, Reason: AttachFailed, Message: "why"}, DeleteHold},
 		"its transitions have to stay": {ledger.Hold{State: ledger.HoldAttachFailed, Reason: AttachFailed, Message: "why", Transitions: 3}, WriteHold},
@@ -147,7 +147,7 @@ func TestNoteOfASharedVolumeGoes(t *testing.T) {
 		steps := Arbiter{Cooperative: true}.Plan(s, id, auditTime).Steps
 		switch {
 		case test.want == 0 && len(steps) == 0:
-		case len(steps) != 1 || steps[0].Do != test.want || steps[0].Expect != "1":
+		case len(steps) != 1 || steps[0].Kind != test.want || steps[0].Expect != "1":
 			t.Errorf("%s: planned %+v", name, steps)
 		case test.want == WriteHold && (steps[0].Hold.State != ledger.HoldFree || steps[0].Hold.Transitions != 3):
 			t.Errorf("%s: written %+v", name, steps[0].Hold)
@@ -312,7 +312,7 @@ func TestPlanOfEachPlace(t *testing.T) {
 	for name, test := range map[string]struct {
 		hold  ledger.Hold
 		facts []ledger.Event
-		want  Action
+		want  Kind
 		apart bool
 	}{
 		"wanted":                    {held, []ledger.Event{lives}, CreateAttachment, false},
@@ -324,10 +324,10 @@ func TestPlanOfEachPlace(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "well", test.hold, append([]ledger.Event{alive}, test.facts...)...)
 		plan := Arbiter{}.Plan(p.snapshot, disk, auditTime)
-		var did []Action
+		var did []Kind
 		for _, step := range plan.Steps {
-			if step.Do != WriteHold {
-				did = append(did, step.Do)
+			if step.Kind != WriteHold {
+				did = append(did, step.Kind)
 			}
 		}
 		if len(did) != 1 || did[0] != test.want || plan.Apart != test.apart {
@@ -363,7 +363,7 @@ func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: OutOfService}}}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
-		want  Action
+		want  Kind
 	}{
 		"deleted":                             {[]ledger.Event{alive, ledger.HoldGone{Volume: disk}}, CreateAttachment},
 		"it is there":                         {[]ledger.Event{alive}, DeleteHold},
@@ -371,10 +371,10 @@ func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "", hold, append([]ledger.Event{sharedDisk, dataAt("q", "dead", ledger.PodLive)}, test.facts...)...)
 		steps := Arbiter{}.Plan(p.snapshot, disk, auditTime).Steps
-		if name == "deleted" && len(steps) == 2 && steps[0].Do == DeleteHold && steps[0].Expect == "" {
+		if name == "deleted" && len(steps) == 2 && steps[0].Kind == DeleteHold && steps[0].Expect == "" {
 			steps = steps[1:] // nothing is sent: only the ledger has it
 		}
-		if len(steps) != 1 || steps[0].Do != test.want {
+		if len(steps) != 1 || steps[0].Kind != test.want {
 			t.Errorf("%s: %+v", name, steps)
 		}
 	}

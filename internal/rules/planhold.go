@@ -47,7 +47,7 @@ func (p *holdPlan) decideHold() {
 // from the ledger.
 func (p *holdPlan) deleteHold() {
 	if p.volume.HasHold() {
-		p.add(Step{Do: DeleteHold, Expect: p.volume.Hold.Version})
+		p.add(Step{Kind: DeleteHold, Expect: p.volume.Hold.Version})
 	}
 }
 
@@ -89,7 +89,7 @@ func (p *holdPlan) lacksBoot(was ledger.Hold) bool {
 func hold(v *ledger.Volume) ledger.Hold { return v.Record() }
 
 func (p *holdPlan) writeHold() {
-	step := Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
+	step := Step{Kind: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
 	if p.forgetsTicket(p.hold) {
 		step.NodeUID, step.WhileReady = p.snapshot.Node(step.Node).UID, true
 	}

@@ -31,7 +31,7 @@ func (p *holdPlan) writeShared(was, is ledger.Hold) {
 		return
 	}
 	if p.mustWrite(was, &is) {
-		p.add(Step{Do: WriteHold, Hold: is, Expect: was.Version})
+		p.add(Step{Kind: WriteHold, Hold: is, Expect: was.Version})
 	}
 }
 

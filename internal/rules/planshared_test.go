@@ -18,7 +18,7 @@ func TestWriteNote(t *testing.T) {
 	failed := ledger.Hold{State: ledger.HoldAttachFailed, Reason: AttachFailed}
 	for name, test := range map[string]struct {
 		was, note ledger.Hold
-		do        Action // 0: nothing
+		do        Kind // 0: nothing
 		state     ledger.HoldState
 	}{
 		"no hold, and nothing to say":      {ledger.Hold{}, ledger.Hold{}, 0, ""},
@@ -48,7 +48,7 @@ func TestWriteNote(t *testing.T) {
 			steps := p.plan.Steps
 			switch {
 			case test.do == 0 && len(steps) == 0:
-			case len(steps) != 1 || steps[0].Do != test.do || steps[0].Expect != test.was.Version:
+			case len(steps) != 1 || steps[0].Kind != test.do || steps[0].Expect != test.was.Version:
 				t.Errorf("planned %+v", steps)
 			case test.do == WriteHold && steps[0].Hold.State != test.state:
 				t.Errorf("it says %q", steps[0].Hold.State)

@@ -80,11 +80,11 @@ func (p *attachPlan) askToStay(place *ledger.VolumeOnNode) {
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
 		return
 	}
-	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
+	p.add(Step{Kind: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
 func (p *attachPlan) writesHold() bool {
-	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
+	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Kind == WriteHold })
 }
 
 // someone names a user that wants the volume at a node, for messages.

@@ -128,7 +128,7 @@ func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	played(t, s, "node worker-1 reporting=true", "report worker-1 inUse=", "pod next claim=data", "bind pod=next node=worker-2")
 	steps := s.nextSteps(v)
 	for range 20 {
-		if len(steps) == 1 && steps[0].Do == rules.DeleteAttachment {
+		if len(steps) == 1 && steps[0].Kind == rules.DeleteAttachment {
 			break
 		}
 		played(t, s, "do volume=pv-1", "advance 15s")

@@ -77,7 +77,7 @@ func TestLeaveWithFences(t *testing.T) {
 	for name, test := range map[string]struct {
 		hold   ledger.Hold
 		facts  []ledger.Event
-		want   Action
+		want   Kind
 		fences int
 	}{
 		"it may be mounted there":    {free("b"), []ledger.Event{booted}, 0, 0},

@@ -38,7 +38,7 @@ func TestAttachAbandoned(t *testing.T) {
 		p := Arbiter{}.planner(s, v, auditTime)
 		p.hold.Node = test.is
 		p.attachAbandoned()
-		if got := len(p.plan.Steps) == 1 && p.plan.Steps[0].Do == CreateAttachment && p.plan.Steps[0].Node == "well"; got != test.want || len(p.plan.Steps) > 0 != test.want {
+		if got := len(p.plan.Steps) == 1 && p.plan.Steps[0].Kind == CreateAttachment && p.plan.Steps[0].Node == "well"; got != test.want || len(p.plan.Steps) > 0 != test.want {
 			t.Errorf("%s: planned %+v", name, p.plan.Steps)
 		}
 	}
@@ -129,7 +129,7 @@ func TestAskToStay(t *testing.T) {
 		p.hold.Next.Node = test.next
 		p.askToStay(v.OnNode("well"))
 		steps := p.plan.Steps
-		if got := len(steps) == 1 && steps[0].Do == MarkWanted && steps[0].Version == "7" && steps[0].Who == "shop/db"; got != test.want || len(steps) > 0 != test.want {
+		if got := len(steps) == 1 && steps[0].Kind == MarkWanted && steps[0].Version == "7" && steps[0].Who == "shop/db"; got != test.want || len(steps) > 0 != test.want {
 			t.Errorf("%s: planned %+v", name, steps)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // only is the single planned step, or 0; -1: more than one.
-func only(p *planner) Action {
+func only(p *planner) Kind {
 	switch len(p.plan.Steps) {
 	case 0:
 		return 0
 	case 1:
-		return p.plan.Steps[0].Do
+		return p.plan.Steps[0].Kind
 	}
 	return 255
 }
@@ -31,7 +31,7 @@ func TestAcquire(t *testing.T) {
 		arbiter Arbiter
 		heldAt  ledger.NodeName
 		facts   []ledger.Event
-		want    Action
+		want    Kind
 	}{
 		"nothing is there":             {Arbiter{}, "well", nil, CreateAttachment},
 		"held elsewhere":               {Arbiter{}, "dead", nil, 0},
@@ -68,7 +68,7 @@ func TestAcquire(t *testing.T) {
 		}
 		for _, s := range p.plan.Steps {
 			va := p.at("well").Own()
-			if s.Node != "well" || s.Do == CreateAttachment && (s.PV != "pv" || s.Transitions != 4 || s.Beside != "") || (s.Do == Report || s.Do == Unreport) && (s.NodeUID != "w" || va != nil && (s.UID != va.UID || s.Version != va.Version)) {
+			if s.Node != "well" || s.Kind == CreateAttachment && (s.PV != "pv" || s.Transitions != 4 || s.Beside != "") || (s.Kind == Report || s.Kind == Unreport) && (s.NodeUID != "w" || va != nil && (s.UID != va.UID || s.Version != va.Version)) {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}
@@ -86,7 +86,7 @@ func TestAcquireWithoutAnAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		arbiter Arbiter
 		facts   []ledger.Event
-		want    Action
+		want    Kind
 	}{
 		"held here":             {Arbiter{}, []ledger.Event{held("well")}, Report},
 		"reported":              {Arbiter{}, []ledger.Event{held("well"), nodeAs("well", lists)}, 0},
@@ -118,7 +118,7 @@ func TestDetachUnreported(t *testing.T) {
 		facts   []ledger.Event
 		stage   ledger.ProofStage
 		after   time.Duration
-		want    Action
+		want    Kind
 		recheck time.Duration
 	}{
 		"nothing is proved":     {[]ledger.Event{madeAt("well")}, ledger.ProofNone, time.Minute, ProveAbsent, 0},
@@ -338,7 +338,7 @@ func TestReport(t *testing.T) {
 	for name, test := range map[string]struct {
 		hold ledger.Hold
 		at   ledger.NodeName
-		want Action
+		want Kind
 	}{
 		"as it should be":             {ledger.Hold{NodeUID: "w"}, "well", Report},
 		"by force, it says":           {fence(AfterPodGone), "well", 0},

@@ -37,10 +37,10 @@ func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 		written := hold
 		attaches := false
 		for _, step := range (Arbiter{}).Plan(l.Snapshot(), v, auditTime).Steps {
-			if step.Do == WriteHold {
+			if step.Kind == WriteHold {
 				written = step.Hold
 			}
-			attaches = attaches || step.Do == CreateAttachment
+			attaches = attaches || step.Kind == CreateAttachment
 		}
 		return attaches, written
 	}
@@ -118,11 +118,11 @@ func TestListedNamesMakeNoHolds(t *testing.T) {
 	s := l.Snapshot()
 	for _, v := range names {
 		if plan := (Arbiter{}).Plan(s, v, auditTime); len(plan.Steps) > 0 {
-			t.Fatalf("for a volume that is only listed: %v", plan.Steps[0].Do)
+			t.Fatalf("for a volume that is only listed: %v", plan.Steps[0].Kind)
 		}
 	}
 	l.Apply(auditTime, ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: names[0], Access: ledger.AccessNode})
-	if plan := (Arbiter{}).Plan(l.Snapshot(), names[0], auditTime); len(plan.Steps) != 1 || plan.Steps[0].Do != WriteHold || plan.Steps[0].Hold.Node != "n1" {
+	if plan := (Arbiter{}).Plan(l.Snapshot(), names[0], auditTime); len(plan.Steps) != 1 || plan.Steps[0].Kind != WriteHold || plan.Steps[0].Hold.Node != "n1" {
 		t.Errorf("for one with a PersistentVolume: %+v", plan.Steps)
 	}
 }

@@ -27,7 +27,7 @@ func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{alive, madeAt("well")}, facts...)...)
 	place := p.at("well")
 	p.detach(p.snapshot.Node("well"), place, place.Own(), "")
-	if got := p.plan.Steps; len(got) != 1 || got[0].Do != Unreport {
+	if got := p.plan.Steps; len(got) != 1 || got[0].Kind != Unreport {
 		t.Fatalf("planned: %+v", got)
 	}
 	return p, p.plan.Steps[0]
@@ -37,7 +37,7 @@ func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 func TestRetractIsUrgent(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, nodeAs("well", reporting), dataAt("q", "well", ledger.PodLive))
 	p.acquire(p.at("well"))
-	if got := p.plan.Steps; len(got) != 1 || got[0].Do != Unreport || !got[0].Urgent {
+	if got := p.plan.Steps; len(got) != 1 || got[0].Kind != Unreport || !got[0].Urgent {
 		t.Errorf("a pod waits for it, and it is planned as %+v", got)
 	}
 }

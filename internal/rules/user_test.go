@@ -114,7 +114,7 @@ func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	l.Apply(auditTime, ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "3", Transitions: 2, State: ledger.HoldFree}})
 	for _, a := range []Arbiter{{Cooperative: true}, {}} {
-		if steps := a.Plan(l.Snapshot(), id, auditTime).Steps; len(steps) != 1 || steps[0].Do != DeleteHold || steps[0].Expect != "3" {
+		if steps := a.Plan(l.Snapshot(), id, auditTime).Steps; len(steps) != 1 || steps[0].Kind != DeleteHold || steps[0].Expect != "3" {
 			t.Errorf("%+v: planned: %+v", a, steps)
 		}
 	}
@@ -133,16 +133,16 @@ func TestFenceNamesTheRule(t *testing.T) {
 		return Arbiter{}.Plan(s, id, auditTime).Steps
 	}
 	for _, step := range plan(AfterPodGone) {
-		if step.Do == Unreport {
+		if step.Kind == Unreport {
 			t.Errorf("unreported by a rule that the hold does not name: %+v", step)
 		}
-		if step.Do == WriteHold && (len(step.Hold.Fences) != 1 || step.Hold.Fences[0].Rule != OutOfService) {
+		if step.Kind == WriteHold && (len(step.Hold.Fences) != 1 || step.Hold.Fences[0].Rule != OutOfService) {
 			t.Errorf("the hold is to say %+v", step.Hold.Fences)
 		}
 	}
 	unreported := false
 	for _, step := range plan(OutOfService) {
-		unreported = unreported || step.Do == Unreport && step.Rule == OutOfService
+		unreported = unreported || step.Kind == Unreport && step.Rule == OutOfService
 	}
 	if !unreported {
 		t.Error("it is not unreported once the hold names the rule")

@@ -246,7 +246,7 @@ func TestTakeBack(t *testing.T) {
 		hold    ledger.Hold
 		facts   []ledger.Event
 		after   time.Duration
-		want    Action
+		want    Kind
 		recheck time.Duration // 0: none
 	}{
 		"the time runs":                      {written, []ledger.Event{first, madeAt("well"), another(same), waits}, 2 * time.Minute, 0, 30 * time.Second},

@@ -95,7 +95,7 @@ func TestYieldingIsWritten(t *testing.T) {
 		}
 		return meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketYielding)
 	}
-	asking := protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix()}}
+	asking := protocol.Task{Commit: protocol.Request{Kind: rules.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix()}}
 	said := write(asking)
 	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(rules.Outranked) {
 		t.Fatalf("it says %+v, want %q", said, want)
@@ -115,7 +115,7 @@ func TestYieldingIsWritten(t *testing.T) {
 	if write(later); convert.Ticket(w.object).LetsGo || convert.Ticket(w.object).YieldingSince != now.Unix()+5 {
 		t.Error("it was asked anew, and the answer was to the first question")
 	}
-	if said := write(protocol.Task{Commit: protocol.Request{Do: protocol.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
+	if said := write(protocol.Task{Commit: protocol.Request{Kind: rules.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
 		t.Errorf("it is asked no longer, and says %+v", said)
 	}
 	write(asking)

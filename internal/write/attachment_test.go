@@ -30,7 +30,7 @@ var deleteNow = metav1.DeleteOptions{}
 
 func creation() rules.Step {
 	return rules.Step{
-		Do: rules.CreateAttachment, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1"),
+		Kind: rules.CreateAttachment, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1"),
 		PV: "pv-data", NodeID: "i-1", Transitions: 7,
 	}
 }
@@ -133,7 +133,7 @@ func TestCreateAttachmentOfInlineVolume(t *testing.T) {
 	pod := usingPod("db", "p1", "")
 	pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: inline.Handle}}
 	w := start(t, func(s *apitest.Server) { s.Put("pods", pod) }, nil)
-	step := rules.Step{Do: rules.CreateAttachment, Volume: inline, Node: "n1", Attachment: ledger.AttachmentName(inline, "n1")}
+	step := rules.Step{Kind: rules.CreateAttachment, Volume: inline, Node: "n1", Attachment: ledger.AttachmentName(inline, "n1")}
 	must(t, w.Do(t.Context(), step))
 	if got := w.observer.Snapshot().Attachment(step.Attachment); got == nil || got.Inline != inline {
 		t.Errorf("attachment %+v", got)
@@ -336,7 +336,7 @@ func TestRemovePod(t *testing.T) {
 		node(s)
 		s.Put("pods", usingPod("db", "p1", "data"))
 	}, nil)
-	step := rules.Step{Do: rules.RemovePod, Node: "n1", UID: "p1"}
+	step := rules.Step{Kind: rules.RemovePod, Node: "n1", UID: "p1"}
 	isStale(t, w.Do(t.Context(), step)) // the taint is gone by now
 	w.writes()
 	node(w.server, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})

@@ -49,7 +49,7 @@ func TestDeniedWrites(t *testing.T) {
 		"a webhook, as if nothing is there": webhookDenied(http.StatusNotFound, metav1.StatusReasonNotFound),
 		"a failed test":                     testFailed(),
 	} {
-		for _, do := range []rules.Action{rules.Unreport, rules.Report, rules.MarkWanted, rules.RetryAttach} {
+		for _, do := range []rules.Kind{rules.Unreport, rules.Report, rules.MarkWanted, rules.RetryAttach} {
 			w := start(t, all(withNode(nil, nil), withAttachment(nil)), nil)
 			writes := 0
 			w.server.Intercept(func(r apitest.Request, serve func()) error {

@@ -129,8 +129,8 @@ func (w *world) place() *ledger.VolumeOnNode {
 }
 
 // step makes a step about the known volume at n1.
-func (w *world) step(do rules.Action) rules.Step {
-	step := rules.Step{Do: do, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1")}
+func (w *world) step(do rules.Kind) rules.Step {
+	step := rules.Step{Kind: do, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1")}
 	s := w.observer.Snapshot()
 	if n := s.Node("n1"); n != nil && n.Exists {
 		step.NodeUID, step.NodeVersion = n.UID, n.Version
@@ -232,7 +232,7 @@ func TestLease(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil), withAttachment(nil)), func(c *write.Config) {
 		c.Lease = func() time.Time { return lease }
 	})
-	for _, do := range []rules.Action{rules.Report, rules.Unreport, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.CreateAttachment, rules.WriteHold} {
+	for _, do := range []rules.Kind{rules.Report, rules.Unreport, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.CreateAttachment, rules.WriteHold} {
 		step := w.step(do)
 		step.PV = "pv-data"
 		if err := w.Do(t.Context(), step); !errors.Is(err, write.ErrNoLease) {

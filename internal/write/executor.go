@@ -115,7 +115,7 @@ func New(config Config) (*Executor, error) {
 // Do executes a step and returns when its effect is known to the ledger.
 func (e *Executor) Do(ctx context.Context, step rules.Step) error {
 	if err := e.run(ctx, running{Task: protocol.Do(step)}); err != nil {
-		return fmt.Errorf("%s of %s: %w", step.Do, step.Volume, err)
+		return fmt.Errorf("%s of %s: %w", step.Kind, step.Volume, err)
 	}
 	return nil
 }

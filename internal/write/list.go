@@ -26,8 +26,8 @@ const listPage = 500
 // volume, or all without one.
 func (e *Executor) list(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	namespace := r.Key
-	r.Key = r.Kind.String() // shared by the requests
-	switch r.Kind {
+	r.Key = r.Object.String() // shared by the requests
+	switch r.Object {
 	case protocol.Claims:
 		r.Key += " " + namespace
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
@@ -55,7 +55,7 @@ func (e *Executor) list(ctx context.Context, r protocol.Request) (protocol.Answe
 			answerAll(ctx, e, e.config.Background, batch, e.nodesPage, nodeOf)
 		})
 	default:
-		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
+		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Object)
 		return answerOf(r, err), err
 	}
 }

@@ -166,7 +166,7 @@ func TestUnreportWithoutNode(t *testing.T) {
 // A Report without an answer is settled before anything else is written to its node: it is there, or it
 // never will be. An Unreport need not be, because it proves its point at any time.
 func TestReportWithoutAnswer(t *testing.T) {
-	for do, settled := range map[rules.Action]bool{rules.Report: true, rules.Unreport: false} {
+	for do, settled := range map[rules.Kind]bool{rules.Report: true, rules.Unreport: false} {
 		t.Run(do.String(), func(t *testing.T) {
 			w := start(t, all(withNode(nil, nil), withAttachment(nil)), func(c *write.Config) { c.Timeout = 50 * time.Millisecond })
 			var began atomic.Pointer[time.Time]
@@ -178,7 +178,7 @@ func TestReportWithoutAnswer(t *testing.T) {
 				began.Store(ptr.To(time.Now()))
 				return errors.New("the connection breaks")
 			})
-			step := rules.Step{Do: do, Volume: data, Node: "n1", NodeUID: "node-uid"}
+			step := rules.Step{Kind: do, Volume: data, Node: "n1", NodeUID: "node-uid"}
 			err := w.Do(t.Context(), step)
 			if waited := time.Since(*began.Load()); settled && waited < 50*time.Millisecond {
 				t.Errorf("it returned after %s, when the API server may still be at it", waited)
@@ -193,8 +193,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 // Changes that come while a node's patch is under way go into the next.
 func TestChangesOfANodeShareAPatch(t *testing.T) {
 	w := start(t, all(withNode(nil, []ledger.VolumeID{other}), withAttachment(nil)), nil)
-	step := func(do rules.Action, v ledger.VolumeID) rules.Step {
-		return rules.Step{Do: do, Volume: v, Node: "n1", NodeUID: "node-uid"}
+	step := func(do rules.Kind, v ledger.VolumeID) rules.Step {
+		return rules.Step{Kind: do, Volume: v, Node: "n1", NodeUID: "node-uid"}
 	}
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	first := true
@@ -255,7 +255,7 @@ func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
 			})
 			errs := make(chan error, len(volumes))
 			do := func(v ledger.VolumeID) {
-				errs <- w.Do(t.Context(), rules.Step{Do: rules.Unreport, Volume: v, Node: "n1", NodeUID: "node-uid", NodeVersion: version, Rule: rules.OutOfService})
+				errs <- w.Do(t.Context(), rules.Step{Kind: rules.Unreport, Volume: v, Node: "n1", NodeUID: "node-uid", NodeVersion: version, Rule: rules.OutOfService})
 			}
 			go do(data)
 			<-arrived

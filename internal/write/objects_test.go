@@ -29,7 +29,7 @@ import (
 func TestWriteHold(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(expect string, node ledger.NodeName, transitions int64) error {
-		return w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
+		return w.Do(t.Context(), rules.Step{Kind: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
 			Node: node, Transitions: transitions, State: ledger.HoldHeld, PVs: []string{"pv-data"},
 		}})
 	}
@@ -51,8 +51,8 @@ func TestWriteHold(t *testing.T) {
 		t.Errorf("the hold is %+v", object.Status)
 	}
 
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: first}))
-	must(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
+	isStale(t, w.Do(t.Context(), rules.Step{Kind: rules.DeleteHold, Volume: data, Expect: first}))
+	must(t, w.Do(t.Context(), rules.Step{Kind: rules.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
 }
 
@@ -61,7 +61,7 @@ func TestWriteHold(t *testing.T) {
 func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(node ledger.NodeName) error {
-		return w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: data, Hold: ledger.Hold{
+		return w.Do(t.Context(), rules.Step{Kind: rules.WriteHold, Volume: data, Hold: ledger.Hold{
 			Node: node, Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv-data"},
 		}})
 	}
@@ -81,7 +81,7 @@ func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w.HoldWriters(t, data, 2)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := w.Do(ended, rules.Step{Do: rules.WriteHold, Volume: data}); err == nil || errors.Is(err, protocol.ErrStale) {
+	if err := w.Do(ended, rules.Step{Kind: rules.WriteHold, Volume: data}); err == nil || errors.Is(err, protocol.ErrStale) {
 		t.Errorf("whoever is told to stop while others write: %v", err)
 	}
 	close(goOn)
@@ -101,7 +101,7 @@ func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
 	w := start(t, nil, nil)
 	w.server.Unknown("volumeholds", "fenced")
-	step := rules.Step{Do: rules.WriteHold, Volume: data, Hold: ledger.Hold{
+	step := rules.Step{Kind: rules.WriteHold, Volume: data, Hold: ledger.Hold{
 		Node: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv-data"}, Fences: []ledger.Fence{{Node: "n1", Rule: "OutOfService"}},
 	}}
 	err := w.Do(t.Context(), step)
@@ -125,7 +125,7 @@ func TestDroppedBootIsSaidOnce(t *testing.T) {
 		if v := w.observer.Snapshot().Volume(data); v.Hold != nil {
 			expect = v.Hold.Version
 		}
-		must(t, w.Do(ctx, rules.Step{Do: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
+		must(t, w.Do(ctx, rules.Step{Kind: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
 			Node: "n1", BootID: "b1", Transitions: transitions + 1, State: ledger.HoldHeld, PVs: []string{"pv-data"},
 		}}))
 		if !w.observer.Snapshot().DropsHoldBoots() {

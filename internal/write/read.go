@@ -29,7 +29,7 @@ func (e *Executor) get(ctx context.Context, r protocol.Request) (protocol.Answer
 	var answer protocol.Answer
 	var err error
 	namespace, name := split(r.Key)
-	switch core := e.config.Kube.CoreV1(); r.Kind {
+	switch core := e.config.Kube.CoreV1(); r.Object {
 	case protocol.Nodes:
 		answer, err = e.share(ctx, &e.looks, r, e.getNode)
 	case protocol.Attachments:
@@ -57,14 +57,14 @@ func (e *Executor) get(ctx context.Context, r protocol.Request) (protocol.Answer
 			return e.config.Moorage.NodeMountReports().Get(ctx, r.Key, metav1.GetOptions{})
 		})
 	default:
-		err = fmt.Errorf("%w: nobody knows how to read %s", errNotSent, r.Kind)
+		err = fmt.Errorf("%w: nobody knows how to read %s", errNotSent, r.Object)
 		answer = answerOf(r, err)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return answer, nil
 	case err != nil:
-		return answer, fmt.Errorf("read %s %s: %w", r.Kind, r.Key, err)
+		return answer, fmt.Errorf("read %s %s: %w", r.Object, r.Key, err)
 	}
 	return answer, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // errUnfit says that a request does not fit the newer facts.
@@ -29,30 +30,30 @@ var errUnfit = errors.New("what it was to be made of is gone")
 // send makes one request, and takes in its answer. The error has more than the answer if the request
 // failed; a request for an object that may be missing gets none for that.
 func (e *Executor) send(ctx context.Context, r running, request protocol.Request) (protocol.Answer, error) {
-	switch request.Do {
-	case protocol.GetObject:
+	switch request.Kind {
+	case rules.GetObject:
 		return e.get(ctx, request)
-	case protocol.ListObjects:
+	case rules.ListObjects:
 		return e.list(ctx, request)
-	case protocol.ListPods:
+	case rules.ListPods:
 		return e.share(ctx, &e.lists, request, e.listPods)
-	case protocol.PatchNode:
+	case rules.PatchNode:
 		return e.share(ctx, &e.nodes, request, e.writeNode)
-	case protocol.PutHold:
+	case rules.WriteHold:
 		return e.putHold(ctx, request)
-	case protocol.CreateAttachment:
+	case rules.CreateAttachment:
 		return e.createAttachment(ctx, request)
-	case protocol.ConfirmAttachment:
+	case rules.ConfirmAttachment:
 		return e.annotate(ctx, request, v1alpha1.AnnotationConfirmed, e.config.Token())
-	case protocol.MarkWanted:
+	case rules.MarkWanted:
 		return e.annotate(ctx, request, v1alpha1.AnnotationWanted, request.Who)
-	case protocol.DropHold:
+	case rules.DeleteHold:
 		return e.dropHold(ctx, request)
-	case protocol.DropAttachment, protocol.RemovePod, protocol.DropTicket:
+	case rules.DeleteAttachment, rules.RemovePod, rules.DeleteTicket:
 		return e.drop(ctx, request)
-	case protocol.AskNode:
+	case rules.AskNode:
 		return e.askNode(ctx, request)
-	case protocol.DecideTicket:
+	case rules.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
 	default:
 		return unknown(request)
@@ -61,7 +62,7 @@ func (e *Executor) send(ctx context.Context, r running, request protocol.Request
 
 // unknown is the answer to a request that the executor does not know: it was not sent.
 func unknown(request protocol.Request) (protocol.Answer, error) {
-	err := fmt.Errorf("%w: request %s is not known", errNotSent, request.Do)
+	err := fmt.Errorf("%w: request %s is not known", errNotSent, request.Kind)
 	return answerOf(request, err), err
 }
 
@@ -70,13 +71,13 @@ func answerOf(r protocol.Request, err error, facts ...ledger.Event) protocol.Ans
 	if err == nil {
 		return protocol.Answer{Result: protocol.Done, Facts: facts}
 	}
-	return protocol.Answer{Result: resultOf(r.Do, err)}
+	return protocol.Answer{Result: resultOf(r.Kind, err)}
 }
 
 // resultOf says what a failure means. A denial by a webhook or a policy is Refused, with any code: it
 // says nothing about the object.
-func resultOf(do protocol.Verb, err error) protocol.Result {
-	patches := do == protocol.PatchNode || do == protocol.ConfirmAttachment || do == protocol.MarkWanted
+func resultOf(do rules.Kind, err error) protocol.Result {
+	patches := do == rules.PatchNode || do == rules.ConfirmAttachment || do == rules.MarkWanted
 	switch {
 	case errors.Is(err, errUnfit):
 		return protocol.Unfit
@@ -149,20 +150,20 @@ func (e *Executor) drop(ctx context.Context, r protocol.Request) (protocol.Answe
 	}
 	turn := e.config.Turn
 	var request func(context.Context) error
-	switch r.Do {
-	case protocol.DropHold:
+	switch r.Kind {
+	case rules.DeleteHold:
 		name := v1alpha1.VolumeHoldName(r.Volume.Driver, r.Volume.Handle)
 		request = func(ctx context.Context) error { return e.config.Moorage.VolumeHolds().Delete(ctx, name, options) }
-	case protocol.DropAttachment:
+	case rules.DeleteAttachment:
 		request = func(ctx context.Context) error {
 			return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, r.Key, options)
 		}
-	case protocol.DropTicket:
+	case rules.DeleteTicket:
 		namespace, name := split(r.Key)
 		request = func(ctx context.Context) error {
 			return e.config.Moorage.VolumeTickets(namespace).Delete(ctx, name, options)
 		}
-	case protocol.RemovePod:
+	case rules.RemovePod:
 		pod := e.snapshot().Pod(r.UID)
 		if pod == nil {
 			return protocol.Answer{Result: protocol.NotFound}, nil

@@ -80,7 +80,7 @@ func TestFindAttachment(t *testing.T) {
 			if err := w.Do(t.Context(), creation()); err == nil || w.used() != 1 {
 				t.Fatalf("error %v, %d slots used", err, w.used())
 			}
-			find := rules.Step{Do: rules.FindAttachment, Volume: data, Node: "n1", Attachment: creation().Attachment}
+			find := rules.Step{Kind: rules.FindAttachment, Volume: data, Node: "n1", Attachment: creation().Attachment}
 			if err := w.Do(t.Context(), find); err == nil || w.used() != 1 {
 				t.Fatalf("error %v, %d slots used", err, w.used())
 			}

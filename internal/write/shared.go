@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // shared is a request about a node that may go out together with others of its
@@ -131,7 +132,7 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 }
 
 func (e *Executor) patchNode(ctx context.Context, node *corev1.Node, p protocol.NodePatch) (protocol.Answer, error) {
-	r := protocol.Request{Do: protocol.PatchNode}
+	r := protocol.Request{Kind: rules.PatchNode}
 	patch, err := json.Marshal(operations(node, p))
 	if err != nil {
 		err = fmt.Errorf("%w: encode the patch of node %s: %w", errNotSent, node.Name, err)

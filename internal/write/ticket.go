@@ -21,7 +21,7 @@ type Status func(protocol.Request) (*v1alpha1.VolumeTicket, error)
 // the ledger. status is asked for each status that the task writes.
 func (e *Executor) Carry(ctx context.Context, task protocol.Task, status Status) error {
 	if err := e.run(ctx, running{Task: task, status: status}); err != nil {
-		return fmt.Errorf("%s %s: %w", task.Commit.Do, task.Commit.Key, err)
+		return fmt.Errorf("%s %s: %w", task.Commit.Kind, task.Commit.Key, err)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestWritesAreTold(t *testing.T) {
 		if h := w.observer.Snapshot().Volume(data).Hold; h != nil {
 			expect = h.Version
 		}
-		return w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
+		return w.Do(t.Context(), rules.Step{Kind: rules.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
 			Node: "n1", Transitions: 1, State: state, Reason: reason, Message: "words", PVs: []string{"pv-data"},
 		}})
 	}
@@ -58,11 +58,11 @@ func TestWritesAreTold(t *testing.T) {
 	told("the detach fails", "Warning DetachFailed words involvedObject{kind=VolumeHold", "Warning DetachFailed words involvedObject{kind=PersistentVolumeClaim")
 	must(t, hold(ledger.HoldDetachPending, rules.DetachFailed))
 	told("it is written again")
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.WriteHold, Volume: data, Expect: "1", Hold: ledger.Hold{State: ledger.HoldUnknown, Reason: rules.NodeUnreachable}}))
+	isStale(t, w.Do(t.Context(), rules.Step{Kind: rules.WriteHold, Volume: data, Expect: "1", Hold: ledger.Hold{State: ledger.HoldUnknown, Reason: rules.NodeUnreachable}}))
 	told("a write that is refused")
-	isStale(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: "1"}))
+	isStale(t, w.Do(t.Context(), rules.Step{Kind: rules.DeleteHold, Volume: data, Expect: "1"}))
 	told("a deletion that is refused")
-	must(t, w.Do(t.Context(), rules.Step{Do: rules.DeleteHold, Volume: data, Expect: w.observer.Snapshot().Volume(data).Hold.Version}))
+	must(t, w.Do(t.Context(), rules.Step{Kind: rules.DeleteHold, Volume: data, Expect: w.observer.Snapshot().Volume(data).Hold.Version}))
 	told("the hold ends", "Normal Resolved DetachFailed is over: volume d^data is at no node involvedObject{kind=VolumeHold", "Normal Resolved DetachFailed is over: volume d^data is at no node involvedObject{kind=PersistentVolumeClaim")
 
 	object, _ := w.observer.Ticket(ledger.TicketID{Namespace: "shop", Name: "p1"})

@@ -34,7 +34,7 @@ func detaching() []guard {
 		{
 			Scenario: "path",
 			Rule:     "I4: the VolumeAttachment is deleted only after the volume has left volumesAttached",
-			Breaks:   []breaks.Break{"internal/rules detachPlan.detach: if va != nil && !va.Deleting { step := p.detachStep(node, place, va, rule); step.Do = DeleteAttachment; p.add(step); return }"},
+			Breaks:   []breaks.Break{"internal/rules detachPlan.detach: if va != nil && !va.Deleting { step := p.detachStep(node, place, va, rule); step.Kind = DeleteAttachment; p.add(step); return }"},
 			Expect:   []string{"has left volumesAttached before it is detached", "looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
 		},
 		{

@@ -40,10 +40,10 @@ func (c *controller) send(t protocol.Task, r protocol.Request, then func(protoco
 		t, m := c.memory.Answer(t, a, c.observer.snapshot(), c.s.Now())
 		c.follow(t, m, then)
 	}}
-	switch r.Do {
-	case protocol.PatchNode:
+	switch r.Kind {
+	case rules.PatchNode:
 		c.join(c.writes, e, c.writeNode)
-	case protocol.ListPods:
+	case rules.ListPods:
 		if !r.Until.IsZero() {
 			c.listPods(r.Node, []*entry{e}, func() {}) // its time begins with the list
 			return
@@ -51,10 +51,10 @@ func (c *controller) send(t protocol.Task, r protocol.Request, then func(protoco
 		c.join(c.lists, e, c.listPods)
 	default:
 		sent := world.Sent(r, c.s.w.Stamps)
-		if r.Do == protocol.DropAttachment && t.Step.Rule != "" {
+		if r.Kind == rules.DeleteAttachment && t.Step.Rule != "" {
 			sent.Since = c.looked
 		}
-		if r.Do == protocol.DecideTicket {
+		if r.Kind == rules.DecideTicket {
 			sent.Since, sent.Decided = c.decided[t.Ticket.UID].seen, c.decided[t.Ticket.UID].at
 		}
 		c.write(requestOp(t, r), r, sent, e.then)
@@ -91,35 +91,35 @@ func (c *controller) write(op string, r protocol.Request, sent world.Request, th
 }
 
 func requestOp(t protocol.Task, r protocol.Request) string {
-	switch r.Do {
-	case protocol.GetObject:
+	switch r.Kind {
+	case rules.GetObject:
 		switch {
-		case r.Kind == protocol.Attachments && t.Step.Do != rules.DeleteAttachment:
+		case r.Object == protocol.Attachments && t.Step.Kind != rules.DeleteAttachment:
 			return "find " + stepOp(t.Step)
-		case t.Step.Do == rules.ProveAbsent:
+		case t.Step.Kind == rules.ProveAbsent:
 			return stepOp(t.Step)
 		}
-		return "get " + r.Kind.String() + " " + r.Key
-	case protocol.ListObjects:
-		return "list " + r.Kind.String()
-	case protocol.PutHold:
+		return "get " + r.Object.String() + " " + r.Key
+	case rules.ListObjects:
+		return "list " + r.Object.String()
+	case rules.WriteHold:
 		return rules.WriteHold.String() + " " + volumeArg(r.Volume)
-	case protocol.DropHold:
+	case rules.DeleteHold:
 		return rules.DeleteHold.String() + " " + volumeArg(r.Volume)
-	case protocol.ConfirmAttachment:
+	case rules.ConfirmAttachment:
 		return "confirm " + stepOp(t.Step)
-	case protocol.RemovePod:
+	case rules.RemovePod:
 		return "remove pod " + r.UID
-	case protocol.DecideTicket:
+	case rules.DecideTicket:
 		return "decide " + t.Ticket.ID.Name
-	case protocol.DropTicket:
+	case rules.DeleteTicket:
 		return "drop ticket " + t.Ticket.ID.Name
 	}
 	return stepOp(t.Step)
 }
 
 func stepOp(s rules.Step) string {
-	return fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
+	return fmt.Sprintf("%s %s %s", s.Kind, volumeArg(s.Volume), s.Node)
 }
 
 // batch holds the entries for the next request about a node.

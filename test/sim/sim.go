@@ -323,8 +323,8 @@ func volumeOf(arg string) ledger.VolumeID {
 }
 
 func stepText(s rules.Step) string {
-	text := fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
-	if s.Do == rules.WriteHold {
+	text := fmt.Sprintf("%s %s %s", s.Kind, volumeArg(s.Volume), s.Node)
+	if s.Kind == rules.WriteHold {
 		text += fmt.Sprintf(" %s next=%s transitions=%d", s.Hold.State, s.Hold.Next.Node, s.Hold.Transitions)
 	}
 	if s.Rule != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 	"github.com/moorage-dev/moorage/internal/write"
 	"github.com/moorage-dev/moorage/test/sample"
 )
@@ -45,12 +46,12 @@ func (w *Writer) Read(r protocol.Request) protocol.Answer {
 	defer w.mu.Unlock()
 	name := r.Key[strings.Index(r.Key, "/")+1:]
 	switch {
-	case r.Kind == protocol.Nodes && w.Node != nil && string(w.Node.Name) == name:
+	case r.Object == protocol.Nodes && w.Node != nil && string(w.Node.Name) == name:
 		w.Ledger.Apply(sample.Now, *w.Node)
 		return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{*w.Node}}
 	case !w.Unseen[name]:
 		return protocol.Answer{Result: protocol.NotFound}
-	case r.Kind == protocol.Nodes:
+	case r.Object == protocol.Nodes:
 		node := ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
 		w.Ledger.Apply(sample.Now, node)
 		return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{node}}
@@ -89,10 +90,10 @@ func Carry(ctx context.Context, to Sink, task protocol.Task, status write.Status
 			return nil
 		}
 		answer := protocol.Answer{Result: protocol.Done}
-		switch move.Send.Do {
-		case protocol.GetObject:
+		switch move.Send.Kind {
+		case rules.GetObject:
 			answer = to.Read(*move.Send)
-		case protocol.DecideTicket:
+		case rules.DecideTicket:
 			if object, err := status(*move.Send); err != nil {
 				answer.Result = protocol.Unfit
 			} else if object == nil {

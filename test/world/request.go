@@ -7,33 +7,34 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/protocol"
+	"github.com/moorage-dev/moorage/internal/rules"
 )
 
 // Verb is a kind of request: the controller's, or one below.
-type Verb = protocol.Verb
+type Verb = rules.Kind
 
 // The controller's requests.
 const (
-	GetObject         = protocol.GetObject
-	ListObjects       = protocol.ListObjects
-	ListPods          = protocol.ListPods
-	PutHold           = protocol.PutHold
-	DropHold          = protocol.DropHold
-	CreateAttachment  = protocol.CreateAttachment
-	ConfirmAttachment = protocol.ConfirmAttachment
-	MarkWanted        = protocol.MarkWanted
-	DropAttachment    = protocol.DropAttachment
-	PatchNode         = protocol.PatchNode
-	RemovePod         = protocol.RemovePod
-	DecideTicket      = protocol.DecideTicket
-	DropTicket        = protocol.DropTicket
-	AskNode           = protocol.AskNode
+	GetObject         = rules.GetObject
+	ListObjects       = rules.ListObjects
+	ListPods          = rules.ListPods
+	PutHold           = rules.WriteHold
+	DropHold          = rules.DeleteHold
+	CreateAttachment  = rules.CreateAttachment
+	ConfirmAttachment = rules.ConfirmAttachment
+	MarkWanted        = rules.MarkWanted
+	DropAttachment    = rules.DeleteAttachment
+	PatchNode         = rules.PatchNode
+	RemovePod         = rules.RemovePod
+	DecideTicket      = rules.DecideTicket
+	DropTicket        = rules.DeleteTicket
+	AskNode           = rules.AskNode
 )
 
 // The requests of other components.
 const (
 	// BindPod binds the pod UID to Node, as a scheduler does.
-	BindPod Verb = protocol.Verbs + iota
+	BindPod Verb = rules.Kinds + iota
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
@@ -107,8 +108,8 @@ func (r Request) Looks() bool {
 }
 
 // kinds are the world's names of the controller's kinds.
-func kindOf(k protocol.Kind) Kind {
-	return map[protocol.Kind]Kind{
+func kindOf(k protocol.Object) Kind {
+	return map[protocol.Object]Kind{
 		protocol.Tickets: Tickets, protocol.Claims: Claims, protocol.PersistentVolumes: PersistentVolumes,
 		protocol.Nodes: Nodes, protocol.Attachments: Attachments, protocol.Holds: Holds, protocol.NodeWords: NodeWords,
 	}[k]
@@ -118,13 +119,13 @@ func kindOf(k protocol.Kind) Kind {
 // is created with the attacher's finalizer. A change of a node is sent by SentPatch.
 func Sent(r protocol.Request, stamp bool) Request {
 	sent := Request{
-		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
+		Do: r.Kind, Kind: kindOf(r.Object), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
 		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
-	case r.Do == GetObject && sent.Kind == Pods:
+	case r.Kind == GetObject && sent.Kind == Pods:
 		sent.Key = r.UID
-	case r.Do == CreateAttachment:
+	case r.Kind == CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
 		sent.Stamp, sent.Node = stamp && a.NodeID != "", r.Beside
 		if !sent.Stamp {

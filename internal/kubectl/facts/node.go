@@ -207,7 +207,7 @@ func (w *World) kept(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	}
 	plan := w.Arbiter.Plan(w.Snapshot, v.ID, w.Now)
 	for _, step := range plan.Steps {
-		if step.Node == p.Node && step.Do != rules.WriteHold {
+		if step.Node == p.Node && step.Kind != rules.WriteHold {
 			return false
 		}
 	}

@@ -203,16 +203,16 @@ func (e *encoder) task(t protocol.Task) {
 	if t.Ticket != nil {
 		e.ticket(*t.Ticket)
 	}
-	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Listed)), byte(len(t.Read)))
+	e.byte(byte(t.Sent.Kind), byte(t.Sent.Object), byte(len(t.Proofs)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
 	e.bool(t.Announced, t.TookOver, t.Outlasted)
 	e.byte(byte(t.Unanswered))
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {
-		e.byte(byte(r.Do), byte(r.Kind))
+		e.byte(byte(r.Kind), byte(r.Object))
 		e.text(r.Key)
 	}
-	if t.Sent.Do == protocol.ListPods { // in flight: the pods known to be bound
+	if t.Sent.Kind == rules.ListPods { // in flight: the pods known to be bound
 		for _, uid := range uids[1:] {
 			p := t.Before.Pod(uid)
 			e.bool(p != nil && p.Node != "")
@@ -222,18 +222,18 @@ func (e *encoder) task(t protocol.Task) {
 		e.pod(p)
 	}
 	for _, r := range t.Read {
-		e.byte(byte(r.Kind))
+		e.byte(byte(r.Object))
 		e.bool(r.All)
 		e.text(r.Key)
 	}
-	if t.Commit.Do != 0 {
+	if t.Commit.Kind != 0 {
 		e.request(world.Sent(t.Commit, true))
 	}
 }
 
 func (e *encoder) step(s rules.Step) {
-	e.byte(byte(s.Do))
-	if s.Do == 0 {
+	e.byte(byte(s.Kind))
+	if s.Kind == 0 {
 		return
 	}
 	e.text(s.Volume.Handle)
@@ -256,11 +256,11 @@ func (e *encoder) step(s rules.Step) {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
 	e.look(s.Node, s.Number)
-	if s.Do == rules.AskNode {
+	if s.Kind == rules.AskNode {
 		e.version(theWord+object(nodeIndex(s.Node)), s.Word.Version)
 		e.look(s.Node, max(s.Word.Look, s.Word.Looked))
 	}
-	if s.Do == rules.WriteHold {
+	if s.Kind == rules.WriteHold {
 		e.version(holdObject(s.Volume), s.Expect)
 		hold := s.Hold
 		hold.Version = ""

@@ -36,7 +36,7 @@ func (w wire) name() string {
 	}
 	var all []string
 	for _, o := range w.ops {
-		all = append(all, fmt.Sprintf("%s %s %s", o.task.Step.Do, o.task.Step.Volume.Handle, o.task.Step.Node))
+		all = append(all, fmt.Sprintf("%s %s %s", o.task.Step.Kind, o.task.Step.Volume.Handle, o.task.Step.Node))
 	}
 	return "leader does " + strings.Join(all, ", ")
 }
@@ -69,7 +69,7 @@ func (s *state) follow(o op, m protocol.Move) {
 	case m.End == protocol.Finished:
 	case m.End != protocol.Going:
 		l.again(o.key)
-	case m.Send != nil && m.Send.Do == protocol.PatchNode:
+	case m.Send != nil && m.Send.Kind == rules.PatchNode:
 		l.wait(o) // for its turn
 	case !m.Wait.IsZero():
 		o.waits = true
@@ -96,7 +96,7 @@ func (l *leader) send(w wire) {
 
 func (l *leader) wait(o op) {
 	i, _ := slices.BinarySearchFunc(l.waiting, o, func(a, b op) int {
-		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.task.Sent.Do, b.task.Sent.Do), strings.Compare(string(a.task.Step.Node), string(b.task.Step.Node)))
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.task.Sent.Kind, b.task.Sent.Kind), strings.Compare(string(a.task.Step.Node), string(b.task.Step.Node)))
 	})
 	l.waiting = slices.Insert(slices.Clip(l.waiting), i, o)
 }
@@ -174,7 +174,7 @@ func (s *state) compose() {
 func (s *state) composeFor(known ledger.NodeState, name ledger.NodeName) {
 	l := s.leader
 	ofNode := func(o op) bool {
-		return o.task.Sent.Do == protocol.PatchNode && o.task.Sent.Node == name && o.late == nil
+		return o.task.Sent.Kind == rules.PatchNode && o.task.Sent.Node == name && o.late == nil
 	}
 	if !slices.ContainsFunc(l.waiting, ofNode) ||
 		slices.ContainsFunc(l.wires, func(w wire) bool { return w.request.Do == world.PatchNode && w.request.Node == name }) {

@@ -127,8 +127,8 @@ func TestFieldsChangeKey(t *testing.T) {
 	check(hold, func(e *encoder, x any) { e.hold(v, x.(ledger.Hold)) })
 	check(ledger.Force{Rule: "1", Node: "w1"}, func(e *encoder, x any) { e.force(x.(ledger.Force)) })
 	check(ledger.Fence{Node: "w1"}, func(e *encoder, x any) { e.fence(v, x.(ledger.Fence)) })
-	check(rules.Step{Do: rules.WriteHold, Volume: v, Node: "w1", Rule: "1", Attachment: attachmentName(1, 1), Hold: hold}, func(e *encoder, x any) { e.step(x.(rules.Step)) })
-	check(protocol.Task{Ticket: &ticket, Sent: protocol.Request{Do: protocol.GetObject}}, func(e *encoder, x any) { e.task(x.(protocol.Task)) })
+	check(rules.Step{Kind: rules.WriteHold, Volume: v, Node: "w1", Rule: "1", Attachment: attachmentName(1, 1), Hold: hold}, func(e *encoder, x any) { e.step(x.(rules.Step)) })
+	check(protocol.Task{Ticket: &ticket, Sent: protocol.Request{Kind: rules.GetObject}}, func(e *encoder, x any) { e.task(x.(protocol.Task)) })
 	check(protocol.NodePatch{Node: "w1"}, func(e *encoder, x any) { e.patch(world.Request{Node: "w1", Patch: x.(protocol.NodePatch)}) })
 	check(protocol.Change{Volume: v}, func(e *encoder, x any) {
 		e.patch(world.Request{Node: "w1", Read: ledger.NodeState{Version: x.(protocol.Change).Version}, Patch: protocol.NodePatch{Changes: []protocol.Change{x.(protocol.Change)}}})
@@ -242,14 +242,14 @@ func flowFields() map[string]fields {
 			"tookOver": "a leader that decides has done so",
 		}},
 		"protocol.Task":    {"Step Ticket Proofs Commit TookOver Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
-		"protocol.ReadOf":  {"Kind Key All", nil},
-		"protocol.Request": {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes"}},
+		"protocol.ReadOf":  {"Object Key All", nil},
+		"protocol.Request": {"Kind Object Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes"}},
 		"rules.Verdict":    {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"rules.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"rules.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Note Hold Expect Word Number Unknown WhileReady Vacant Limit", map[string]string{"Successor": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"rules.Step": {"Kind Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Note Hold Expect Word Number Unknown WhileReady Vacant Limit", map[string]string{"Successor": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
