@@ -184,6 +184,9 @@ func (s *story) awaitNodes(ctx context.Context) error {
 		}
 		nodes, listed := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		words, heard := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeMountReports)).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(heard) {
+			return nil // the older chart has another kind, which this tree's moorage-node does not write
+		}
 		if err := errors.Join(err, listed, heard); err != nil {
 			return err
 		}
