@@ -154,6 +154,8 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 		return t.listPods(s)
 	case rules.DeleteAttachment:
 		return m.beginDelete(t, s, now)
+	case rules.GetObject, rules.ListObjects, rules.ListPods, rules.ConfirmAttachment, rules.PatchNode, rules.DecideTicket, rules.DeleteTicket, rules.Kinds:
+		// No step has these.
 	}
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Kind))
 }
@@ -184,6 +186,8 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 		return podsAnswered(t, a, s)
 	case rules.DeleteAttachment:
 		return m.deleteAnswered(t, a, s)
+	case rules.GetObject, rules.ListObjects, rules.ListPods, rules.ConfirmAttachment, rules.PatchNode, rules.DecideTicket, rules.DeleteTicket, rules.Kinds:
+		// No step has these.
 	}
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Kind))
 }
