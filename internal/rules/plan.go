@@ -13,7 +13,7 @@ import (
 // precondition. internal/protocol carries a step out by one or several requests.
 type Kind uint8
 
-// The kinds of steps and requests.
+// The kinds. A step and a request have the first ones in common.
 const (
 	// WriteHold creates the volume's VolumeHold, or replaces exactly one version.
 	WriteHold Kind = iota + 1
@@ -36,13 +36,12 @@ const (
 	// AskNode asks a node's moorage-node to look once more, by a higher number in its NodeMountReport, at
 	// exactly its version. On success the ledger is told LookAsked.
 	AskNode
-)
 
-// The kinds that only a step has.
-const (
+	// The kinds that only a step has:
+
 	// Report puts the volume into volumesAttached, after the proof that its attachment UID is attached, not
 	// being deleted, and newer than any delete in flight.
-	Report Kind = iota + AskNode + 1
+	Report
 	// Unreport takes the volume out of volumesAttached, in a write with the proof that volumesInUse omits
 	// it. Under a Rule, the proof is instead the version of the Node at which the rule held; without a
 	// NodeUID, that the Node does not exist. On success the ledger is told Unreported.
@@ -59,12 +58,11 @@ const (
 	// RetryAttach writes to an attachment, of exactly this UID, with a failed attach: its attacher retries
 	// at once after a change of the object.
 	RetryAttach
-)
 
-// The kinds that only a request has (protocol.Request). Reads are consistent: no cache answers them.
-const (
+	// The kinds that only a request has (protocol.Request). Reads are consistent: no cache answers them.
+
 	// GetObject reads the object Object/Key.
-	GetObject Kind = iota + RetryAttach + 1
+	GetObject
 	// ListObjects reads all objects of the kind Object; for claims those in the namespace Key.
 	ListObjects
 	// ListPods reads all pods that are bound to Node.
@@ -212,7 +210,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 
 // In Cooperative mode Moorage ignores most volumes: those without an opted-in pod or a ticket get neither a
 // VolumeHold nor a VolumeAttachment. The ledger still counts their attachments for slots and exclusivity.
-// The first user that opts in finds the volume in its place (planner.found).
+// The first user that opts in finds the volume in its place (holdPlan.found).
 
 // adopted says whether Moorage manages a volume: always in Standalone mode, else while an opted-in pod or a
 // ticket uses it, and after that until it is at rest or another user uses it.

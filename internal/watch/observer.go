@@ -44,14 +44,15 @@ func New(config Config) (*Observer, error) {
 	if len(config.Kinds) == 0 {
 		config.Kinds = AllKinds()
 	}
+	facts := ledger.New
+	if config.Reader {
+		facts = ledger.NewReader
+	}
 	o := &Observer{
 		config: config,
-		ledger: ledger.New(),
+		ledger: facts(),
 		feeds:  map[Kind]*feed{},
 		synced: make(chan struct{}),
-	}
-	if config.Reader {
-		o.ledger = ledger.NewReader()
 	}
 	if err := o.connect(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)

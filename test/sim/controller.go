@@ -60,7 +60,7 @@ func newController(s *Sim, name string) *controller {
 
 // forget empties the process's memory.
 func (c *controller) forget() {
-	c.observer = newObserver(c.s, &c.caller, c.touched)
+	c.observer = newObserver(c.s, &c.caller, ledger.New(), c.touched)
 	c.volumes = newQueue(c.s.Now, volumeArg)
 	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
 	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)

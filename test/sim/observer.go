@@ -29,9 +29,9 @@ type observer struct {
 	lapses  []time.Time // the ends of known driver refusals, in order
 }
 
-func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
+func newObserver(s *Sim, c *caller, l *ledger.Ledger, touched func(ledger.Touched)) *observer {
 	o := &observer{
-		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
+		s: s, caller: c, ledger: l, kinds: world.AllKinds(), touched: touched,
 	}
 	if s.config.Spoken {
 		o.kinds = append(o.kinds, world.NodeWords)

@@ -64,8 +64,7 @@ func newScheduler(s *Sim, name string) *scheduler {
 }
 
 func (k *scheduler) forget() {
-	k.observer = newObserver(k.s, &k.caller, func(ledger.Touched) {})
-	k.observer.ledger = ledger.NewReader()
+	k.observer = newObserver(k.s, &k.caller, ledger.NewReader(), func(ledger.Touched) {})
 	k.reservations, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
 }
 

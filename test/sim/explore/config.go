@@ -80,7 +80,7 @@ type Config struct {
 	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
-	// Anew is how many of them may restart, and Erased how many NodeMountReport are deleted.
+	// Anew is how many of them may restart, and Erased how many NodeMountReports are deleted.
 	Anew, Erased int
 	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
 	// which moorage-node takes for staged volumes until they are removed.
