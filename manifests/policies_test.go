@@ -123,11 +123,6 @@ func safe(in *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
 	return in
 }
 
-func ready(in *corev1.Pod) *corev1.Pod {
-	in.Status.Conditions = append([]corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}, in.Status.Conditions...)
-	return in
-}
-
 // volumeKinds are sources of every relevant kind, and some others.
 func volumeKinds() []corev1.VolumeSource {
 	return []corev1.VolumeSource{

@@ -136,14 +136,6 @@ func (s *story) yields(name string) metav1.Time {
 	return t.Yielding().LastTransitionTime
 }
 
-// yielded waits until a ticket has lost its volumes, and returns since when.
-func (s *story) yielded(name string) *metav1.Time {
-	t := s.untilTicket(name, "has lost its volumes", func(t *v1alpha1.VolumeTicket) bool {
-		return meta.IsStatusConditionFalse(t.Status.Conditions, v1alpha1.TicketSatisfied)
-	})
-	return &meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied).LastTransitionTime
-}
-
 // untilTicket waits until a ticket meets a condition, and returns it.
 func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) bool) (seen *v1alpha1.VolumeTicket) {
 	s.until("ticket "+name+" "+what, func() (err error) {

@@ -227,28 +227,6 @@ func (r *Runtime) Exactly(want int32, of *metav1.LabelSelector) (map[*corev1.Pod
 	return all, nil
 }
 
-// Kill ends the processes of a pod with SIGKILL; they are started again, as a
-// kubelet would.
-func (r *Runtime) Kill(ctx context.Context, name string) error {
-	r.mu.Lock()
-	var names []string
-	for _, p := range r.running {
-		if p.pod.Name == name {
-			names = p.names
-		}
-	}
-	r.mu.Unlock()
-	for _, process := range names {
-		if err := r.procs.Kill(ctx, process); err != nil {
-			return err
-		}
-		if err := r.procs.Start(process); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // KillAll ends the processes of all pods at once with SIGKILL, and starts them again
 // when all are gone. It returns how many those were.
 func (r *Runtime) KillAll(ctx context.Context) (int, error) {
