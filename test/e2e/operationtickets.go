@@ -169,7 +169,7 @@ func operationExpansion() sandbox.Scenario {
 			s.podAt(elsewhere, "db2", "data")
 			s.until("db2 is told who has its volume", func() error { return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/"+ticket) })
 			s.until("the driver refuses the expansion a second time", func() error {
-				if asked := s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle("data")}); len(asked) < 2 {
+				if asked := s.expansions("data"); len(asked) < 2 {
 					return fmt.Errorf("it was asked %d times", len(asked))
 				}
 				return nil
@@ -185,6 +185,11 @@ func operationExpansion() sandbox.Scenario {
 			s.noPolicy("needs")
 		}),
 	}
+}
+
+// expansions lists the calls that asked the driver to expand a claim's volume.
+func (s *story) expansions(claim string) []diskapi.Entry {
+	return s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle(claim)})
 }
 
 // operationOffline guards that a volume which is expanded only without users is left to that, and goes
@@ -218,7 +223,7 @@ func operationOffline() sandbox.Scenario {
 			// no pod names the claim, not even a waiting one.
 			left := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle("data"), here)).Seq
 			s.until("the driver is asked again", func() error {
-				asked := s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle("data")})
+				asked := s.expansions("data")
 				if len(asked) == 0 || last(asked).Seq < left {
 					return errors.New("it is not")
 				}
