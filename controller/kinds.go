@@ -15,21 +15,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/watch"
 )
 
-// hearsEvery is about how often a controller that can't read NodeMountReport asks for them again.
+// hearsEvery is about how often a controller that can't read NodeMountReports asks for them again.
 const hearsEvery = time.Minute
 
-// kinds are the observed kinds: NodeMountReport as well, unless their definition is missing, or a role
+// kinds are the observed kinds: NodeMountReports as well, unless their definition is missing, or a role
 // older than this process does not permit it. Nodes are not heard then, and reports that an
 // AttachPolicy requires count as missing. An unreachable API server is assumed to serve them.
 func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []watch.Kind, hears bool) {
 	if err := c.unheard(ctx, moorage); err != nil {
-		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeMountReport can't be read", "error", err.Error())
+		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeMountReports can't be read", "error", err.Error())
 		return watch.AllKinds(), false
 	}
 	return append(watch.AllKinds(), watch.NodeWords), true
 }
 
-// unheard is the cause why NodeMountReport can't be read; nil: they can, as far as is known.
+// unheard is the cause why NodeMountReports can't be read; nil: they can, as far as is known.
 func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	return nil
 }
 
-// awaitNodeWords ends a process that could not read NodeMountReport at its start, once it can: the role or
+// awaitNodeWords ends a process that could not read NodeMountReports at its start, once it can: the role or
 // the definition came later than its pod, and its next process hears the nodes. It returns when ctx is
 // done.
 func (c Config) awaitNodeWords(ctx context.Context, moorage client.Interface, every time.Duration, end context.CancelFunc) {
@@ -49,7 +49,7 @@ func (c Config) awaitNodeWords(ctx context.Context, moorage client.Interface, ev
 		return err == nil, nil
 	})
 	if err == nil {
-		klog.FromContext(ctx).Info("NodeMountReport can be read now: ending, so that what nodes say is observed from the next start")
+		klog.FromContext(ctx).Info("NodeMountReports can be read now: ending, so that what nodes say is observed from the next start")
 		end()
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A controller that may not read NodeMountReport at its start goes on without, and ends once it may: the
+// A controller that may not read NodeMountReports at its start goes on without, and ends once it may: the
 // next process hears the nodes.
 func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	server := apitest.Start(t)

@@ -35,7 +35,7 @@ type NodeMountReport struct {
 	Status NodeMountReportStatus `json:"status,omitempty"`
 }
 
-// NodeMountReportList is a list of NodeMountReport.
+// NodeMountReportList is a list of NodeMountReports.
 //
 // +kubebuilder:object:root=true
 type NodeMountReportList struct {

@@ -249,8 +249,8 @@ type VolumeTicketStatus struct {
 	NodeGone *NodeGoneProgress `json:"nodeGone,omitempty"`
 }
 
-// NodeGoneProgress is the elapsed part of the time after which a ticket ends at a node whose Node is
-// deleted. It lets another controller go on from an earlier one, for the same Node.
+// NodeGoneProgress is the time counted since a ticket's Node was deleted. Another controller goes on
+// from it, for the same Node.
 type NodeGoneProgress struct {
 	// nodeUID is the UID of the deleted Node. Another one means that a kubelet was alive in
 	// between, and the time starts over.

@@ -12,7 +12,7 @@
 //
 //	may a pod go to a node        fit.go: Arbiter.Fit, Arbiter.Admissible
 //	is a node full                limit.go: evaluation.full
-//	who gets a volume first       request.go: CompareRequests; attachslots.go: compareBound; line.go: Queue
+//	who gets a volume first       request.go: CompareRequests; attachslots.go: compareBound; queue.go: Queue
 //	is a ticket granted           grant.go: Arbiter.Grant
 //	who holds a volume next       planhold.go: holdPlan.holder
 //	may a volume be attached      planattach.go: attachPlan.mayCreate

@@ -58,6 +58,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	c := &cycleState{
 		snapshot: snapshot, request: request, seen: &reasons{}, refused: &binding.Refusals{}, promised: &atomic.Bool{},
 		freeing: sync.OnceValue(func() freeing {
+			// A group's cycle nominates pods that were not tried yet.
 			if !ofGroup && !attempt.Again && pod.Status.NominatedNodeName == "" {
 				return freeing{}
 			}

@@ -299,8 +299,8 @@ func (c *churn) calm() {
 	c.must(c.Cluster.Heal(c.ctx))
 }
 
-// unmounts takes down what kubelets have forgotten, like a person: only what no pod at the node has, and
-// while no pod comes to a node.
+// unmounts takes down volumes that kubelets have forgotten, as a person does: only volumes without a pod
+// at the node, and while no pod comes to a node.
 func (c *churn) unmounts() {
 	for _, node := range c.View.Nodes() {
 		c.cordon(node.Name)
@@ -314,7 +314,7 @@ func (c *churn) unmounts() {
 			}
 			for _, v := range word.Status.Volumes {
 				switch {
-				case !v.Forgotten || v.Handle == "" || v.Unknown != "": // its kubelet has it, or nobody can tell
+				case !v.Forgotten || v.Handle == "" || v.Unknown != "": // its kubelet has it, or moorage-node can't tell
 					continue
 				case !c.hasUser(node.Name, v.Handle):
 					c.must(c.Cluster.Unstage(c.ctx, node.Name, v.Handle, v.Path))

@@ -349,9 +349,9 @@ func checkSlots(e *Evidence) []Finding {
 	return list
 }
 
-// checkNodeMountReport looks at moorage-node: nodes without its report of today, and the leftovers that it
+// checkNodeMountReports looks at moorage-node: nodes without its report of today, and the leftovers that it
 // reports. Volumes that the kubelet lists are about to be staged or taken down, and don't count.
-func checkNodeMountReport(e *Evidence) []Finding {
+func checkNodeMountReports(e *Evidence) []Finding {
 	if e.Agents.Err != nil {
 		return unchecked("daemonsets.apps", e.Agents.Err)
 	}

@@ -140,7 +140,7 @@ func checks() []check {
 		{name: "fencing", find: checkFencing, world: true},
 		{name: "slots", find: checkSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
-		{name: "node-mount-reports", find: checkNodeMountReport, world: true},
+		{name: "node-mount-reports", find: checkNodeMountReports, world: true},
 		{name: "waits", find: checkWaits, world: true},
 		{name: "invariants", find: checkInvariants, world: true},
 	}

@@ -36,7 +36,7 @@ type World struct {
 	Now time.Time
 	// Unseen could not be listed: facts that depend on it are unknown.
 	Unseen []Unseen
-	// WordsUnseen is why NodeMountReport could not be listed; nil: they were. Only the nodes' own reports are
+	// WordsUnseen is why NodeMountReports could not be listed; nil: they were. Only the nodes' own reports are
 	// unknown without them.
 	WordsUnseen *Unseen
 	// Evidence names causes other than a volume's; zero where only volumes matter.

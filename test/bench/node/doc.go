@@ -2,7 +2,7 @@
 
 // Package node measures moorage-node's use of a node: at rest, and when a mount changes.
 //
-//	reads    /proc for the process, the API server's audit log, a watch of NodeMountReport
+//	reads    /proc for the process, the API server's audit log, a watch of NodeMountReports
 //	decides  nothing
 //	writes   a folder as kubelets have it, mounts, a result file
 //

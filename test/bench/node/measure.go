@@ -266,7 +266,7 @@ func (t *told) until(ctx context.Context, check func(v1alpha1.NodeMountReportSta
 			return fmt.Errorf("what moorage-node says is wrong for %s: %w", patience, last)
 		case event, open := <-t.watch.ResultChan():
 			if !open {
-				return errors.New("the watch of NodeMountReport ended")
+				return errors.New("the watch of NodeMountReports ended")
 			}
 			if own, ok := event.Object.(*v1alpha1.NodeMountReport); ok {
 				if last = check(own.Status); last == nil {
