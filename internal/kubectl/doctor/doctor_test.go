@@ -720,7 +720,7 @@ func lacks(e *Evidence, scheduled int32) {
 func TestUnreadRecordIsNamed(t *testing.T) {
 	objects := small()
 	objects.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
-	for _, f := range checkNodeMountReport(&Evidence{World: facts.NewWorld(objects, now())}) {
+	for _, f := range checkNodeMountReports(&Evidence{World: facts.NewWorld(objects, now())}) {
 		if f.Severity == Unknown && f.Evidence == "vol_data.json: unexpected end" {
 			return
 		}
@@ -753,7 +753,7 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		objects.NodeDrivers = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: node}}}}}
 		objects.Pods = append(objects.Pods, requiresReport())
 		test.change(&objects)
-		found := slices.ContainsFunc(checkNodeMountReport(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
+		found := slices.ContainsFunc(checkNodeMountReports(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
 			return f.Severity == Error && f.Evidence == node && strings.Contains(f.Message, "report is required")
 		})
 		if found != test.want {
