@@ -182,9 +182,12 @@ func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 
 // satisfied waits until a ticket has its volumes.
 func (s *story) satisfied(name string) {
-	s.untilTicket(name, "is satisfied", func(t *v1alpha1.VolumeTicket) bool {
-		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
-	})
+	s.untilTicket(name, "is satisfied", isSatisfied)
+}
+
+// isSatisfied says whether a ticket has its volumes.
+func isSatisfied(t *v1alpha1.VolumeTicket) bool {
+	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
 }
 
 // ticketTells returns nil when a ticket is told that it is not granted, and why.
